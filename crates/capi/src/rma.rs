@@ -6,7 +6,7 @@
 use crate::check::when;
 use crate::face::{Face, FaceMode, by_address, fail};
 use crate::layout::{Event, Flags, IMMEDIATE, Local, NO_OP, OK, Team, When};
-use gasworks_core::{Categories, Place, Rank};
+use gasworks_core::{Categories, Rank, RemoteAddr};
 use gasworks_extended::rma::{self, Local as Freed, Options};
 use std::ffi::{c_int, c_void};
 use std::fmt::Display;
@@ -37,7 +37,7 @@ impl There {
         (face, Self { call, rank, address, offset: face.offset(rank, address.cast()), len })
     }
 
-    fn place<M: FaceMode>(&self, face: &'static Face<M>) -> Place<'static> {
+    fn place<M: FaceMode>(&self, face: &'static Face<M>) -> RemoteAddr<'static> {
         face.engine().everyone().at(self.rank, self.offset)
     }
 

@@ -49,7 +49,7 @@ pub use hsl::HandlerLock;
 pub use message::Category;
 pub use sleep::WaitSet;
 pub use team::{Members, TeamError};
-pub use view::{Place, TeamRows, View};
+pub use view::{RemoteAddr, TeamRows, View};
 pub use wire::{Arrived, Attributes, Bell, Class, Limits, Reservation, SharedBarrier, Wait, Wire, WireError};
 
 use gasworks_sync::{Mode, Par, ParSync, Seq};

@@ -1,17 +1,18 @@
 //! How a rank sleeps until one of its transports has something: on a doorbell, on descriptors, or for a while.
 //!
 //! A transport says what ends a sleep on it ([`Wait`]). Where all that there is is one doorbell, a sleep is a wait on its word
-//! (`futex(2)`). Where there are descriptors it is a `poll(2)`, and a thread turns each doorbell into a descriptor: it sleeps on the word,
-//! and rings an event counter when that has changed. That thread keeps the bell armed; but nobody rings a bell before the transport
-//! has been [armed](Wire::arm), so it sleeps as long as this rank works.
+//! (`futex(2)`). Where there are descriptors it is a `ppoll(2)` of those and of an event counter, which a thread for each doorbell rings: it
+//! sleeps on the word meanwhile. Nobody rings a bell before the transport has been [armed](Wire::arm).
+//!
+//! Of several threads one leads: it alone clears the counter and waits for the descriptors. The others sleep on a doorbell of their own, which
+//! the leader rings when its sleep is over. If all waited for the descriptors, nobody could clear the counter before all had woken.
 
 use crate::wire::{Bell, Wait, Wire, WireError, ring};
 use gasworks_os::eventfd::EventFd;
 use gasworks_os::threads;
 use gasworks_shmem::doorbell::Doorbell;
 use gasworks_sock::sleeper;
-use gasworks_sync::atomic::{AtomicBool, Ordering};
-use gasworks_sync::{Lock, Mode, Par, kill_point};
+use gasworks_sync::{Latch, Lock, Mode, Par, kill_point};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
@@ -26,18 +27,18 @@ const HOUR: Duration = Duration::from_secs(3600);
 
 /// What the threads of a rank sleep on: its transports, and each other's wakes.
 pub struct WaitSet {
-    /// What wakes ring where no transport has a doorbell.
+    /// What wakes ring where no transport has a doorbell, and the leader of several threads.
     own: Doorbell,
-    turned: OnceLock<Option<Turned>>,
+    forwarder: OnceLock<Option<Forwarder>>,
 }
 
 /// What the transports of a rank have.
-struct Waits<'a> {
+struct Sources<'a> {
     bells: Vec<Arc<dyn Bell>>,
     descriptors: Vec<BorrowedFd<'a>>,
 }
 
-impl<'a> Waits<'a> {
+impl<'a> Sources<'a> {
     fn of<M: Mode, W: Wire<M> + ?Sized + 'a>(wires: impl Iterator<Item = &'a W>) -> Self {
         let mut all = Self { bells: Vec::new(), descriptors: Vec::new() };
         for wire in wires {
@@ -59,7 +60,7 @@ impl<'a> Waits<'a> {
 impl WaitSet {
     /// For a rank none of whose threads sleeps.
     pub fn new() -> Self {
-        Self { own: Doorbell::new(), turned: OnceLock::new() }
+        Self { own: Doorbell::new(), forwarder: OnceLock::new() }
     }
 
     /// Sleeps until something may have come by one of these transports, which are the same each time, or until [`wake`](Self::wake) is
@@ -74,7 +75,7 @@ impl WaitSet {
         limit: Duration,
         stay: &dyn Fn() -> bool,
     ) -> Result<bool, WireError> {
-        let waits = Waits::of(wires.clone());
+        let sources = Sources::of(wires.clone());
         // How long a sleep may be, if it may be.
         let arm = || {
             // All, whatever the first says: each has to look whether what others write to is sound.
@@ -85,41 +86,65 @@ impl WaitSet {
             }
             Ok(may.then_some(longest))
         };
-        let turned = if waits.is_one_bell() { None } else { self.turned(&waits) };
-        if let Some(turned) = turned {
-            let _asleep = turned.begin();
-            if let Some(longest) = arm()? {
-                let all: Vec<_> = waits.descriptors.into_iter().chain([turned.event.fd.as_fd()]).collect();
-                sleeper::sleep_on(&all, longest);
-                return Ok(true);
+        let forwarder = if sources.is_one_bell() { None } else { self.forwarder(&sources) };
+        let slept = match forwarder {
+            Some(forwarder) => self.sleep_on(forwarder, sources.descriptors, arm)?,
+            None => {
+                let bell = sources.bells.first().map_or(&self.own, |bell| bell.bell());
+                let ticket = bell.ticket();
+                let longest = arm()?;
+                let most = if sources.is_one_bell() { Duration::MAX } else { NAP };
+                longest.map(|longest| sleeper::sleep(bell.word(), ticket, longest.min(most))).is_some()
             }
-        } else {
-            let bell = waits.bells.first().map_or(&self.own, |bell| bell.bell());
-            let ticket = bell.ticket();
-            if let Some(longest) = arm()? {
-                let is_all = waits.is_one_bell();
-                sleeper::sleep(bell.word(), ticket, if is_all { longest } else { longest.min(NAP) });
-                return Ok(true);
-            }
+        };
+        if !slept {
+            // Something is on its way, perhaps from a sender that waits for this very core.
+            std::thread::yield_now();
         }
-        // Something is on its way, perhaps from a sender that waits for this very core.
-        std::thread::yield_now();
-        Ok(false)
+        Ok(slept)
+    }
+
+    /// Sleeps on descriptors and what is forwarded, or on the thread that does.
+    fn sleep_on(
+        &self,
+        forwarder: &Forwarder,
+        descriptors: Vec<BorrowedFd<'_>>,
+        arm: impl Fn() -> Result<Option<Duration>, WireError>,
+    ) -> Result<bool, WireError> {
+        // Before it is known that another thread leads: that one opens the latch before it rings.
+        let ticket = self.own.ticket();
+        let Some(entered) = forwarder.leader.try_enter() else {
+            let longest = arm()?;
+            match longest {
+                Some(longest) => sleeper::sleep(self.own.word(), ticket, longest),
+                // What has come may have been the leader's to be told, and was forgotten when this thread armed the transports.
+                None => forwarder.event.ring(),
+            }
+            return Ok(longest.is_some());
+        };
+        let _leads = Leads { entered: Some(entered), followers: &self.own };
+        forwarder.event.fd.clear();
+        let longest = arm()?;
+        if let Some(longest) = longest {
+            let all: Vec<_> = descriptors.into_iter().chain([forwarder.event.fd.as_fd()]).collect();
+            sleeper::sleep_on(&all, longest);
+        }
+        Ok(longest.is_some())
     }
 
     /// Wakes this rank's threads that [sleep](Self::sleep) on these transports.
     #[cold]
-    pub fn wake<'a, M: Mode, W: Wire<M> + ?Sized + 'a>(&self, wires: impl Iterator<Item = &'a W>) {
-        match self.turned.get() {
-            // It cannot fail: a full one is readable already.
-            Some(Some(turned)) => _ = turned.event.fd.ring(),
-            _ => ring(Waits::of(wires).bells.first().map_or(&self.own, |bell| bell.bell())),
+    pub fn wake<'a, M: Mode, W: Wire<M> + ?Sized + 'a>(&self, mut wires: impl Iterator<Item = &'a W>) {
+        if let Some(Some(forwarder)) = self.forwarder.get() {
+            return forwarder.event.ring();
         }
+        let first = wires.find_map(|wire| if let Wait::Bell(bell) = wire.wait() { Some(bell) } else { None });
+        ring(first.as_ref().map_or(&self.own, |bell| bell.bell()));
     }
 
-    /// The doorbells as a descriptor; `None` if the system gives none.
-    fn turned(&self, waits: &Waits<'_>) -> Option<&Turned> {
-        self.turned.get_or_init(|| Turned::new(&waits.bells)).as_ref()
+    /// What makes a descriptor of the doorbells; `None` if the system gives none.
+    fn forwarder(&self, sources: &Sources<'_>) -> Option<&Forwarder> {
+        self.forwarder.get_or_init(|| Forwarder::new(&sources.bells)).as_ref()
     }
 }
 
@@ -129,71 +154,72 @@ impl Default for WaitSet {
     }
 }
 
+/// This thread leads, until this is dropped.
+struct Leads<'a> {
+    entered: Option<<<Par as Mode>::Latch<()> as Latch<()>>::Entered<'a>>,
+    followers: &'a Doorbell,
+}
+
+impl Drop for Leads<'_> {
+    fn drop(&mut self) {
+        // First: whoever finds another leading has its ticket by now, and is rung for.
+        drop(self.entered.take());
+        ring(self.followers);
+    }
+}
+
 /// An event counter that is rung when a doorbell is, and by wakes.
-struct Turned {
+struct Forwarder {
     event: Arc<Event>,
     threads: Vec<(Arc<dyn Bell>, JoinHandle<()>)>,
-    /// How many threads are asleep on it or about to be.
-    asleep: <Par as Mode>::Lock<u32>,
+    /// Entered by the thread that waits for the descriptors.
+    leader: <Par as Mode>::Latch<()>,
 }
 
 struct Event {
     fd: EventFd,
-    ends: AtomicBool,
+    ends: <Par as Mode>::Lock<bool>,
 }
 
-impl Turned {
+impl Event {
+    fn ring(&self) {
+        // It cannot fail: a full one is readable already.
+        let _ = self.fd.ring();
+    }
+}
+
+impl Forwarder {
     fn new(bells: &[Arc<dyn Bell>]) -> Option<Self> {
-        let event = Arc::new(Event { fd: EventFd::new().ok()?, ends: AtomicBool::new(false) });
-        let mut this = Self { event, threads: Vec::new(), asleep: Lock::new(0) };
+        let event = Arc::new(Event { fd: EventFd::new().ok()?, ends: Lock::new(false) });
+        let mut this = Self { event, threads: Vec::new(), leader: Latch::new(()) };
         for bell in bells {
-            let (event, turns) = (this.event.clone(), bell.clone());
-            let thread =
-                threads::start("gasworks-bell", Some(STACK), move || turn(turns.bell(), &event)).ok()?;
+            let (event, rung) = (this.event.clone(), bell.clone());
+            let body = move || forward(rung.bell(), &event);
+            let thread = threads::start("gasworks-bell", Some(STACK), body).ok()?;
             this.threads.push((bell.clone(), thread));
         }
         Some(this)
     }
-
-    /// A thread is about to be asleep. The first one clears the counter: what rings from then on ends the sleep of all.
-    fn begin(&self) -> Asleep<'_> {
-        self.asleep.with(|asleep| {
-            if *asleep == 0 {
-                self.event.fd.clear();
-            }
-            *asleep += 1;
-        });
-        Asleep(self)
-    }
-}
-
-struct Asleep<'a>(&'a Turned);
-
-impl Drop for Asleep<'_> {
-    fn drop(&mut self) {
-        self.0.asleep.with(|asleep| *asleep -= 1);
-    }
 }
 
 /// Rings an event counter whenever a doorbell is rung.
-fn turn(bell: &Doorbell, event: &Event) {
+fn forward(bell: &Doorbell, event: &Event) {
     loop {
         let ticket = bell.ticket();
-        if event.ends.load(Ordering::Relaxed) {
+        if event.ends.with(|ends| *ends) {
             return;
         }
         // After the ticket: whoever has rung before it is told of here.
-        let _ = event.fd.ring();
+        event.ring();
         sleeper::sleep(bell.word(), ticket, HOUR);
     }
 }
 
-impl Drop for Turned {
+impl Drop for Forwarder {
     fn drop(&mut self) {
-        self.event.ends.store(true, Ordering::Relaxed);
+        self.event.ends.with(|ends| *ends = true);
         for (bell, thread) in self.threads.drain(..) {
-            // Whether its thread has a ticket by now or takes the next, it sees the end: a ring is ordered behind the store above, and
-            // the ticket of this thread has the ring happen.
+            // If its thread did not see the end it had its ticket before, so that this ring ends its sleep.
             bell.bell().ticket();
             ring(bell.bell());
             // It does nothing that could fail.

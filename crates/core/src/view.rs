@@ -93,8 +93,8 @@ impl<'a> View<'a> {
 
     /// An offset in a member's segment.
     #[inline(always)]
-    pub fn at(self, member: u32, offset: u64) -> Place<'a> {
-        Place { view: self, member, offset }
+    pub fn at(self, member: u32, offset: u64) -> RemoteAddr<'a> {
+        RemoteAddr { view: self, member, offset }
     }
 
     /// The rank of a member. Of everyone's, numbers that are no rank's are returned as they are: the call that they are for says so.
@@ -155,13 +155,13 @@ impl<'a> View<'a> {
 
 /// Where a put or get goes: an offset in the segment of a view's member, or in its part of a region.
 #[derive(Clone, Copy, Debug)]
-pub struct Place<'a> {
+pub struct RemoteAddr<'a> {
     view: View<'a>,
     member: u32,
     offset: u64,
 }
 
-impl<'a> Place<'a> {
+impl<'a> RemoteAddr<'a> {
     /// `len` bytes there, where load and store reach them and nothing else is to be done.
     #[inline(always)]
     pub fn open(&self, len: usize) -> Option<VolatileSlice<'a>> {
@@ -183,7 +183,7 @@ impl<'a> Place<'a> {
         self.view.explain(self.member, error)
     }
 
-    /// Load and store reach it, which is this rank's: the next call is to find it open.
+    /// Load and store reach it, in the memory of this rank: the next call is to find it open.
     #[cold]
     pub fn reached(&self, rank: Rank) {
         self.view.update(self.member, rank);

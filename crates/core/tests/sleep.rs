@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// A sleep that nothing ends lasts too long for any test.
-const LONG: Duration = Duration::from_secs(600);
+const LONG: Duration = Duration::from_secs(60);
 
 enum By {
     Bell(Doorbell),
@@ -218,6 +218,7 @@ fn no_message_is_slept_through() {
     const MESSAGES: u64 = if cfg!(miri) { 20 } else { 4_000 };
     for wires in sets() {
         for sleepers in [1, 3] {
+            let begun = Instant::now();
             let (waits, taken, sent) = (WaitSet::new(), AtomicU64::new(0), AtomicU64::new(0));
             std::thread::scope(|scope| {
                 for _ in 0..sleepers {
@@ -243,7 +244,44 @@ fn no_message_is_slept_through() {
                 }
             });
             assert_eq!(taken.load(SeqCst), MESSAGES);
+            assert!(begun.elapsed() < LONG, "a message was slept through");
         }
+    }
+}
+
+/// One wake wakes each thread of a rank about once: none comes back for what another has been woken for.
+#[test]
+fn threads_that_were_woken_sleep_again() {
+    const SLEEPERS: u64 = 4;
+    for wires in sets() {
+        let (waits, ends, sleeps) = (WaitSet::new(), AtomicU64::new(0), AtomicU64::new(0));
+        let left = AtomicU64::new(SLEEPERS);
+        let (stay, mut most) = (|| ends.load(SeqCst) == 0, 0);
+        std::thread::scope(|scope| {
+            for _ in 0..SLEEPERS {
+                scope.spawn(|| {
+                    while stay() {
+                        sleeps.fetch_add(1, SeqCst);
+                        waits.sleep(wires.iter(), LONG, &stay).expect("nothing is wrong");
+                    }
+                    left.fetch_sub(1, SeqCst);
+                });
+            }
+            for _ in 0..10 {
+                asleep(&wires, SLEEPERS);
+                std::thread::sleep(Duration::from_millis(if cfg!(miri) { 0 } else { 4 }));
+                let before = sleeps.load(SeqCst);
+                waits.wake(wires.iter());
+                std::thread::sleep(Duration::from_millis(4));
+                most = most.max(sleeps.load(SeqCst) - before);
+            }
+            ends.store(1, SeqCst);
+            while left.load(SeqCst) > 0 {
+                waits.wake(wires.iter());
+                std::thread::yield_now();
+            }
+        });
+        assert!(most <= 8 * SLEEPERS, "{most} sleeps after one wake");
     }
 }
 

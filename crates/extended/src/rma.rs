@@ -15,7 +15,7 @@
 use crate::Error;
 use crate::event::{self, Event, Kept};
 use crate::implicit::Implicit;
-use gasworks_core::{Categories, CoreMode, Engine, OpId, Place, Transfer};
+use gasworks_core::{Categories, CoreMode, Engine, OpId, RemoteAddr, Transfer};
 use gasworks_memory::{Access, Rights};
 use gasworks_rdma::Direction;
 use gasworks_sync::racy;
@@ -50,7 +50,7 @@ const COPIED: usize = 64 << 10;
 /// # Errors
 /// The rank or the range is wrong, or the network failed.
 #[inline(always)]
-pub fn put<M: CoreMode>(engine: &Engine<M>, place: Place<'_>, source: &[u8]) -> Result<(), Error> {
+pub fn put<M: CoreMode>(engine: &Engine<M>, place: RemoteAddr<'_>, source: &[u8]) -> Result<(), Error> {
     // SAFETY: `source` is borrowed until the call returns, so its bytes are readable and nobody writes them.
     unsafe { put_from(engine, place, source.as_ptr(), source.len(), false) }
 }
@@ -60,7 +60,7 @@ pub fn put<M: CoreMode>(engine: &Engine<M>, place: Place<'_>, source: &[u8]) -> 
 /// # Errors
 /// The rank or the range is wrong, or the network failed.
 #[inline(always)]
-pub fn get<M: CoreMode>(engine: &Engine<M>, place: Place<'_>, target: &mut [u8]) -> Result<(), Error> {
+pub fn get<M: CoreMode>(engine: &Engine<M>, place: RemoteAddr<'_>, target: &mut [u8]) -> Result<(), Error> {
     // SAFETY: `target` is borrowed exclusively until the call returns, so its bytes are writable and nobody else's.
     unsafe { get_to(engine, place, target.as_mut_ptr(), target.len(), false) }
 }
@@ -75,7 +75,7 @@ pub fn get<M: CoreMode>(engine: &Engine<M>, place: Place<'_>, target: &mut [u8])
 #[inline(always)]
 pub unsafe fn put_from<M: CoreMode>(
     engine: &Engine<M>,
-    place: Place<'_>,
+    place: RemoteAddr<'_>,
     source: *const u8,
     len: usize,
     immediate: bool,
@@ -102,7 +102,7 @@ pub unsafe fn put_from<M: CoreMode>(
 #[inline(always)]
 pub unsafe fn get_to<M: CoreMode>(
     engine: &Engine<M>,
-    place: Place<'_>,
+    place: RemoteAddr<'_>,
     target: *mut u8,
     len: usize,
     immediate: bool,
@@ -128,7 +128,7 @@ pub unsafe fn get_to<M: CoreMode>(
 #[inline(never)]
 unsafe fn far<M: CoreMode>(
     engine: &Engine<M>,
-    place: Place<'_>,
+    place: RemoteAddr<'_>,
     direction: Direction,
     local: *mut u8,
     len: usize,
@@ -145,7 +145,7 @@ unsafe fn far<M: CoreMode>(
 }
 
 /// A transfer alone, whose source is not asked for apart.
-fn whole(place: Place<'_>, direction: Direction, local: *mut u8, len: usize) -> Result<Transfer, Error> {
+fn whole(place: RemoteAddr<'_>, direction: Direction, local: *mut u8, len: usize) -> Result<Transfer, Error> {
     let (peer, offset) = place.of_rank()?;
     Ok(Transfer { direction, peer, offset, local, len, set: None, local_apart: false })
 }
@@ -160,7 +160,7 @@ fn whole(place: Place<'_>, direction: Direction, local: *mut u8, len: usize) -> 
 #[inline]
 pub unsafe fn put_nb<M: CoreMode>(
     engine: &Engine<M>,
-    place: Place<'_>,
+    place: RemoteAddr<'_>,
     source: *const u8,
     len: usize,
     keep: Option<Box<M::Keep>>,
@@ -188,7 +188,7 @@ pub unsafe fn put_nb<M: CoreMode>(
 #[inline]
 pub unsafe fn get_nb<M: CoreMode>(
     engine: &Engine<M>,
-    place: Place<'_>,
+    place: RemoteAddr<'_>,
     target: *mut u8,
     len: usize,
     keep: Option<Box<M::Keep>>,
@@ -216,7 +216,7 @@ pub unsafe fn get_nb<M: CoreMode>(
 pub unsafe fn put_nbi<M: CoreMode>(
     engine: &Engine<M>,
     implicit: &Implicit,
-    place: Place<'_>,
+    place: RemoteAddr<'_>,
     source: *const u8,
     len: usize,
     keep: Option<Box<M::Keep>>,
@@ -246,7 +246,7 @@ pub unsafe fn put_nbi<M: CoreMode>(
 pub unsafe fn get_nbi<M: CoreMode>(
     engine: &Engine<M>,
     implicit: &Implicit,
-    place: Place<'_>,
+    place: RemoteAddr<'_>,
     target: *mut u8,
     len: usize,
     immediate: bool,
@@ -270,7 +270,7 @@ pub unsafe fn get_nbi<M: CoreMode>(
 /// rma.1, until the options say that the source may be used again, or the event that the target may.
 unsafe fn start<M: CoreMode>(
     engine: &Engine<M>,
-    place: Place<'_>,
+    place: RemoteAddr<'_>,
     whole: &Transfer,
     keep: Option<Box<M::Keep>>,
     options: Options,
@@ -303,11 +303,11 @@ unsafe fn start<M: CoreMode>(
             Ok(()) => Ok((event, None)),
             Err(error) => {
                 event::abandon(engine, event);
-                Err(error)
+                Err(explained(place, error))
             }
         };
     }
-    event::finish_borrowed(engine, &event)?;
+    event::finish_borrowed(engine, &event).map_err(|error| explained(place, error))?;
     Ok((Event::DONE, None))
 }
 
@@ -315,7 +315,11 @@ unsafe fn start<M: CoreMode>(
 ///
 /// # Safety
 /// `local` is mapped for `len` bytes, and nobody else uses them in the wrong way meanwhile.
-unsafe fn copied<M: CoreMode>(engine: &Engine<M>, place: Place<'_>, whole: &Transfer) -> Result<bool, Error> {
+unsafe fn copied<M: CoreMode>(
+    engine: &Engine<M>,
+    place: RemoteAddr<'_>,
+    whole: &Transfer,
+) -> Result<bool, Error> {
     let &Transfer { direction, peer, offset, local, len, .. } = whole;
     let put = direction == Direction::Put;
     let during = if put { "put" } else { "get" };
@@ -344,13 +348,19 @@ unsafe fn copied<M: CoreMode>(engine: &Engine<M>, place: Place<'_>, whole: &Tran
     Ok(reached.is_some())
 }
 
+/// What went wrong with a call to there, or with a poll meanwhile.
+#[cold]
+fn explained(place: RemoteAddr<'_>, error: Error) -> Error {
+    if let Error::Core(error) = error { place.explain(error).into() } else { error }
+}
+
 /// Hands a transfer to the engine below, polling while no descriptor is free, unless it is immediate.
 ///
 /// # Safety
 /// rma.1.
 unsafe fn post<M: CoreMode>(
     engine: &Engine<M>,
-    place: Place<'_>,
+    place: RemoteAddr<'_>,
     whole: &Transfer,
     mut keep: Option<Box<M::Keep>>,
     immediate: bool,

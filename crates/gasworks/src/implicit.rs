@@ -102,7 +102,7 @@ impl<'job, M: ThreadMode> Implicit<'job, M> {
         target: *mut T,
         count: usize,
     ) -> Result<(), Error> {
-        let (place, bytes) = (source.there(self.view), bytes_of::<T>(count)?);
+        let (place, bytes) = (source.remote(self.view), bytes_of::<T>(count)?);
         // SAFETY: rma.1 of `gasworks_extended`: the caller promises that `target` has room for `count` values, and uses it only when the
         // gets are done.
         Ok(unsafe { rma::get_nbi(self.engine, &self.set, place, target.cast(), bytes, false) }?)
@@ -134,7 +134,7 @@ impl<'job, M: ThreadMode> Implicit<'job, M> {
         keep: Option<Box<M::Keep>>,
         options: Options,
     ) -> Result<(), Error> {
-        let (place, source) = (target.there(self.view), source.cast());
+        let (place, source) = (target.remote(self.view), source.cast());
         // SAFETY: rma.1 of `gasworks_extended`: the caller promises that the `bytes` at `source` stay until `options` say, or gives `keep`.
         Ok(unsafe { rma::put_nbi(self.engine, &self.set, place, source, bytes, keep, options) }?)
     }

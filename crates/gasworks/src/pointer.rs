@@ -2,7 +2,7 @@
 
 use crate::Error;
 use bytemuck::Pod;
-use gasworks_core::{Place, View};
+use gasworks_core::{RemoteAddr, View};
 use gasworks_memory::RegionId;
 use std::marker::PhantomData;
 
@@ -42,7 +42,7 @@ impl<T: Pod> GlobalPtr<T> {
 
     /// What a put or get on a view is for.
     #[inline(always)]
-    pub(crate) fn there(self, view: View<'_>) -> Place<'_> {
+    pub(crate) fn remote(self, view: View<'_>) -> RemoteAddr<'_> {
         view.at(self.rank, self.offset)
     }
 

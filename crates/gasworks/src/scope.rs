@@ -29,7 +29,7 @@ impl<'scope, 'env, M: ThreadMode> Scope<'scope, 'env, M> {
     /// # Errors
     /// The rank or the range is wrong, or the network failed.
     pub fn put<T: Pod>(&'scope self, target: GlobalPtr<T>, source: &'scope [T]) -> Result<(), Error> {
-        let place = target.there(self.view);
+        let place = target.remote(self.view);
         let (start, len, options) = (source.as_ptr().cast(), size_of_val(source), Options::default());
         // SAFETY: scope.1: `source` is borrowed for `'scope`, at whose end the put is over, which is what rma.1 of `gasworks_extended`
         // asks.
@@ -42,7 +42,7 @@ impl<'scope, 'env, M: ThreadMode> Scope<'scope, 'env, M> {
     /// The rank or the range is wrong, or the network failed.
     #[inline]
     pub fn get<T: Pod>(&'scope self, source: GlobalPtr<T>, target: &'scope mut [T]) -> Result<(), Error> {
-        let place = source.there(self.view);
+        let place = source.remote(self.view);
         let (start, len) = (target.as_mut_ptr().cast(), size_of_val(target));
         // SAFETY: scope.1: `target` is borrowed exclusively for `'scope`, at whose end the get is over, which is what rma.1 of
         // `gasworks_extended` asks.

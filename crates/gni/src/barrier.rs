@@ -19,6 +19,7 @@ impl<M: CoreMode> SharedBarrier for GniBarrier<M> {
     }
 
     fn arrive(&self, name: Name) {
+        self.0.awaited.store(true, Ordering::Relaxed);
         match &self.0.levels {
             None => self.0.with(|messages| messages.begin_barrier(name)),
             Some(levels) => {
@@ -30,9 +31,13 @@ impl<M: CoreMode> SharedBarrier for GniBarrier<M> {
     }
 
     fn done(&self) -> Option<Name> {
-        match &self.0.levels {
+        let done = match &self.0.levels {
             None => self.0.with(|messages| messages.barrier_done()),
             Some(_) => self.0.turn_levels(),
+        };
+        if done.is_some() {
+            self.0.awaited.store(false, Ordering::Relaxed);
         }
+        done
     }
 }

@@ -523,6 +523,7 @@ fn meet<M: CoreMode>(
         messages: Guard::new(messages, settings.spins),
         levels: levels.map(M::HandlerLock::new),
         meeting: AtomicBool::new(false),
+        awaited: AtomicBool::new(false),
         bell,
         channel,
         still: AtomicBool::new(false),

@@ -76,6 +76,8 @@ pub(crate) struct Shared<M: CoreMode> {
     /// The barrier, where it has two levels, and whether a phase is under way.
     pub levels: Option<M::HandlerLock<Levels<M::Barrier>>>,
     pub meeting: AtomicBool,
+    /// Whether a phase was begun whose end nobody has been told yet.
+    pub awaited: AtomicBool,
     /// Looks without the lock.
     pub bell: Bell,
     /// Readable when something has arrived after the domain was armed; another descriptor of the same, so that it stays open.
@@ -259,13 +261,16 @@ impl<M: CoreMode> Wire<M> for GniWire<M> {
     }
 
     fn arm(&self) -> Result<Duration, WireError> {
-        let is_told = self.0.channel.is_some();
+        // Of a step of the barrier no event tells, and one that a poll has taken is not asked about yet.
+        let meets = self.0.awaited.load(Ordering::Relaxed) || self.0.channel.is_none();
         Ok(self.0.with(|messages| match () {
             () if messages.is_restless() => Duration::ZERO,
-            // Of a step of the barrier no event tells.
-            () if !is_told || !messages.is_still() => NAP,
-            () if messages.domain.arm() => Duration::MAX,
-            () => Duration::ZERO,
+            () if meets || !messages.is_still() => NAP,
+            () => match messages.domain.arm() {
+                Some(true) => Duration::MAX,
+                Some(false) => Duration::ZERO,
+                None => NAP,
+            },
         }))
     }
 

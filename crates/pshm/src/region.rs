@@ -185,10 +185,14 @@ impl Host {
         self.bells().zip(&self.regions).filter_map(|(bell, region)| region.seat(bell))
     }
 
+    /// The bell of the rank with this number.
+    pub(crate) fn bell(&self, number: usize) -> Option<&'static Doorbell> {
+        card(self.all, self.cards().bell(number))
+    }
+
     /// The bells of the ranks, in their order.
     pub(crate) fn bells(&self) -> impl Iterator<Item = &'static Doorbell> {
-        let cards = self.cards();
-        (0..self.regions.len()).filter_map(move |number| card(self.all, cards.bell(number)))
+        (0..self.regions.len()).filter_map(|number| self.bell(number))
     }
 
     /// How many bytes of a rank's segment may be used, as it says.

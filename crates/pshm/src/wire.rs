@@ -113,7 +113,7 @@ impl<M: Mode> Pshm<M> {
         let queues = Queues::new(host.me, host.ranks.clone(), host.seats(), BATCH);
         let what = "its host has more ranks than a message can name";
         let queues = queues.ok_or(PshmError::Announcement { rank: host.me, what })?;
-        let bell = host.bells().nth(host.ranks.number(host.me));
+        let bell = host.bell(host.ranks.number(host.me));
         let bell = bell.ok_or(PshmError::Announcement { rank: host.me, what: "it has no doorbell" })?;
         let bell = Arc::new(OwnBell { bell, _host: host.clone() });
         let reply_stocks = host.regions.iter().map(|_| Stock::default()).collect();
@@ -406,13 +406,13 @@ impl<M: Mode> Wire<M> for Pshm<M> {
         if !self.host.barrier.is_sound() {
             return Err(self.corrupt("the barrier counts arrivals that cannot be".into()));
         }
-        let meets = self.host.barrier.arm();
-        if !meets && !M::PARALLEL {
+        let may_sleep = self.host.barrier.arm();
+        if !may_sleep && !M::PARALLEL {
             // A barrier that all have come to keeps a thread awake once, which now looks whether that is what it waits
             // for. Of several threads one may have looked before they came, and would sleep on for another's look.
             let _ = self.host.barrier.done_alone();
         }
         // Where another thread is taking a message, there is work as well.
-        Ok(if self.queues.arm() && meets { Duration::MAX } else { Duration::ZERO })
+        Ok(if self.queues.arm() && may_sleep { Duration::MAX } else { Duration::ZERO })
     }
 }

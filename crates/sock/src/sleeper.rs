@@ -13,6 +13,9 @@ use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
 use std::os::fd::BorrowedFd;
 
+/// The longest sleep on descriptors: what the system cannot count it refuses.
+const HOUR: Duration = Duration::from_secs(3600);
+
 /// What to do in a turn that found no work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
@@ -107,7 +110,7 @@ pub fn sleep(word: &AtomicU32, armed: u32, longest: Duration) {
 pub fn sleep_on(descriptors: &[BorrowedFd<'_>], longest: Duration) {
     let mut all: Vec<_> = descriptors.iter().map(|fd| PollFd::new(*fd, PollFlags::POLLIN)).collect();
     // Whoever is woken looks again, whatever for.
-    let _ = ppoll(&mut all, Some(TimeSpec::from_duration(longest)), None);
+    let _ = ppoll(&mut all, Some(TimeSpec::from_duration(longest.min(HOUR))), None);
 }
 
 /// Wakes everyone who sleeps at `word`. Only after the ringer has disarmed it: nothing rings a doorbell that is not

@@ -8,6 +8,7 @@ use crate::atomic::{AtomicBool, Ordering};
 use crate::cell::UnsafeCell;
 use crate::{ord, tally};
 use std::cell::{RefCell, RefMut};
+use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 
 /// A lock that is only tried: who finds the value in use goes on without it.
@@ -60,9 +61,18 @@ impl<T> ParLatch<T> {
     }
 }
 
-/// The value of a latch while it is this thread's: open again when this is dropped.
+/// The value of a latch while it is this thread's: open again when this is dropped. It is sent and shared as `&mut T` is.
+///
+/// ```compile_fail,E0277
+/// use gasworks_sync::{Latch, Mode, Par};
+/// use std::cell::Cell;
+///
+/// let latch: <Par as Mode>::Latch<Cell<u64>> = Latch::new(Cell::new(0));
+/// let entered = latch.try_enter().unwrap();
+/// std::thread::scope(|scope| _ = scope.spawn(|| entered.set(1)));
+/// ```
 #[derive(Debug)]
-pub struct Entered<'a, T>(&'a ParLatch<T>);
+pub struct Entered<'a, T>(&'a ParLatch<T>, PhantomData<&'a mut T>);
 
 impl<T> Deref for Entered<'_, T> {
     type Target = T;
@@ -103,7 +113,7 @@ impl<T> Latch<T> for ParLatch<T> {
         // Acquire: see the drop of `Entered`.
         self.taken.compare_exchange(false, true, ord!("latch.enter", Acquire), Ordering::Relaxed).ok()?;
         tally::LOCKS.count();
-        Some(Entered(self))
+        Some(Entered(self, PhantomData))
     }
 }
 

@@ -38,6 +38,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const PACE: Duration = Duration::from_millis(1);
 /// How often queues are looked at of which a client wants to be told, which may sleep meanwhile.
 const LOOK: Duration = Duration::from_micros(100);
+/// After so many looks in vain it does not hurry any more.
+const LOOKS: u32 = 200;
 /// How long the rest of a letter may take.
 const FRAME_PATIENCE: Duration = Duration::from_secs(1);
 /// What comes with the descriptor.
@@ -249,13 +251,16 @@ impl Drop for Attached {
 /// queues.
 fn run_engine(nic: &Nic, threads: &Threads, pace: Option<Duration>) {
     let mut orders = threads.orders.lock();
+    let mut looks = 0u32;
     while !orders.stop {
+        // A client that sleeps asks anew before long; one that does something else leaves its queue armed.
+        looks = if orders.armed { 0 } else { looks.saturating_add(1) };
         (orders.letters, orders.armed) = (false, false);
         let waits = parking_lot::MutexGuard::unlocked(&mut orders, || {
             nic.progress();
             // Both, whatever the first says.
             let unsent = nic.serve_letters().then_some(PACE);
-            nic.watch().then_some(LOOK).or(unsent)
+            nic.watch().then_some(if looks < LOOKS { LOOK } else { PACE }).or(unsent)
         });
         match waits.or(pace) {
             _ if orders.stop || orders.letters || orders.armed => {}

@@ -14,7 +14,7 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
     /// The rank or the range is wrong, or the network failed.
     #[inline(always)]
     pub fn put<T: Pod>(&self, target: GlobalPtr<T>, source: &[T]) -> Result<(), Error> {
-        let (place, source): (_, &[u8]) = (target.there(self.view), bytemuck::cast_slice(source));
+        let (place, source): (_, &[u8]) = (target.remote(self.view), bytemuck::cast_slice(source));
         match place.open(source.len()) {
             Some(there) => {
                 there.write(source);
@@ -28,7 +28,7 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
     #[cold]
     #[inline(never)]
     fn put_far(&self, target: GlobalPtr<u8>, source: &[u8]) -> Result<(), Error> {
-        Ok(rma::put(self.engine(), target.there(self.view), source)?)
+        Ok(rma::put(self.engine(), target.remote(self.view), source)?)
     }
 
     /// Gets values into `target`.
@@ -37,7 +37,7 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
     /// The rank or the range is wrong, or the network failed.
     #[inline(always)]
     pub fn get<T: Pod>(&self, source: GlobalPtr<T>, target: &mut [T]) -> Result<(), Error> {
-        let (place, target): (_, &mut [u8]) = (source.there(self.view), bytemuck::cast_slice_mut(target));
+        let (place, target): (_, &mut [u8]) = (source.remote(self.view), bytemuck::cast_slice_mut(target));
         match place.open(target.len()) {
             Some(there) => {
                 there.read(target);
@@ -51,7 +51,7 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
     #[cold]
     #[inline(never)]
     fn get_far(&self, source: GlobalPtr<u8>, target: &mut [u8]) -> Result<(), Error> {
-        Ok(rma::get(self.engine(), source.there(self.view), target)?)
+        Ok(rma::get(self.engine(), source.remote(self.view), target)?)
     }
 
     /// Puts one value.
@@ -106,7 +106,7 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
     /// The rank or the range is wrong, or the network failed.
     pub fn put_copy<T: Pod>(&self, target: GlobalPtr<T>, source: &[T]) -> Result<Event<'job, M, ()>, Error> {
         let bytes: &[u8] = bytemuck::cast_slice(source);
-        let place = target.there(self.view);
+        let place = target.remote(self.view);
         let (start, len, now) =
             (bytes.as_ptr(), bytes.len(), Options { local: Local::Now, immediate: false });
         // SAFETY: rma.1 of `gasworks_extended`: `source` is borrowed until this returns, and by `Local::Now` it is used no more then.
@@ -124,7 +124,7 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
         target: GlobalPtr<T>,
         source: Vec<T>,
     ) -> Result<Event<'job, M, Vec<T>>, Error> {
-        let place = target.there(self.view);
+        let place = target.remote(self.view);
         let (start, len) = (source.as_ptr().cast(), size_of_val(&source[..]));
         // SAFETY: rma.1 of `gasworks_extended`: `start` points into the heap block of `source`, which the operation keeps and nobody
         // changes.
@@ -141,7 +141,7 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
         source: GlobalPtr<T>,
         count: usize,
     ) -> Result<Event<'job, M, Vec<T>>, Error> {
-        let place = source.there(self.view);
+        let place = source.remote(self.view);
         let mut target = vec![T::zeroed(); count];
         let (start, len) = (target.as_mut_ptr().cast(), size_of_val(&target[..]));
         // SAFETY: rma.1 of `gasworks_extended`: `start` points into the heap block of `target`, which the operation keeps and gives back
@@ -164,7 +164,7 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
         source: *const T,
         count: usize,
     ) -> Result<Event<'job, M, ()>, Error> {
-        let (place, len) = (target.there(self.view), bytes_of::<T>(count)?);
+        let (place, len) = (target.remote(self.view), bytes_of::<T>(count)?);
         // SAFETY: rma.1 of `gasworks_extended`: the caller promises that the `count` values at `source` stay mapped and unchanged until the
         // event is done.
         let started =
@@ -186,7 +186,7 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
         target: *mut T,
         count: usize,
     ) -> Result<Event<'job, M, ()>, Error> {
-        let (place, len) = (source.there(self.view), bytes_of::<T>(count)?);
+        let (place, len) = (source.remote(self.view), bytes_of::<T>(count)?);
         // SAFETY: rma.1 of `gasworks_extended`: the caller promises that `target` has room for `count` values and is not used until the
         // event is done.
         let started = unsafe { rma::get_nb(self.engine(), place, target.cast(), len, None, false) };

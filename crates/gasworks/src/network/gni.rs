@@ -117,7 +117,7 @@ fn open<M: CoreMode>(
     let mut wires = vec![(boxes.far)(far.wire)];
     let mut route = vec![0; bootstrap.size() as usize];
     if shares {
-        // The first is the one that a rank sleeps on.
+        // The first lends its queues.
         wires.insert(0, (boxes.near)(near.wire));
         route.fill(1);
         here.iter().for_each(|&rank| route[rank as usize] = 0);

@@ -20,6 +20,9 @@ impl Domain {
     /// Has the library tell of notifications by a descriptor, of which this is another one; each [`arm`](Self::arm) has it tell once.
     /// `None` if the library has no channels.
     pub fn open_channel(&mut self) -> Option<OwnedFd> {
+        if self.given_up {
+            return None;
+        }
         let (create, number_of) = (self.ugni.GNI_CompChanCreate?, self.ugni.GNI_CompChanFd?);
         let attach = self.ugni.GNI_CqAttachCompChan?;
         let (next, arm, destroy) =
@@ -45,10 +48,9 @@ impl Domain {
         (code == GNI_RC_SUCCESS).then_some(other)
     }
 
-    /// Has the channel tell of the next notification, and forget what it has told; whether none has come by now. Without a channel
-    /// one may have.
-    pub fn arm(&mut self) -> bool {
-        let Some(Channel { handle, next, arm, .. }) = &self.channel else { return false };
+    /// Has the channel tell of the next notification, and forget what it has told; whether none has come by now. `None`: it cannot tell.
+    pub fn arm(&mut self) -> Option<bool> {
+        let Channel { handle, next, arm, .. } = self.channel.as_ref()?;
         let mut queue = null_mut();
         // SAFETY: domain.1: the end of the domain takes the channel away. domain.2: the queue's handle is written to `queue`.
         while unsafe { next(*handle, &raw mut queue) } == GNI_RC_SUCCESS {}
@@ -56,7 +58,8 @@ impl Domain {
         // SAFETY: domain.1: the queue is there as long as the channel, to which it is attached. domain.2: its handle is read from `queue`.
         let code = unsafe { arm(&raw mut queue, 1) };
         // SAFETY: domain.1: the queue is there as long as the channel.
-        code == GNI_RC_SUCCESS && unsafe { (self.ugni.GNI_CqTestEvent)(queue) } == GNI_RC_NOT_DONE
+        let is_silent = || unsafe { (self.ugni.GNI_CqTestEvent)(queue) } == GNI_RC_NOT_DONE;
+        (code == GNI_RC_SUCCESS).then(is_silent)
     }
 
     /// Gives the channel back to the library, when its queue is gone.
