@@ -3,10 +3,12 @@
 //! # Invariants
 //! - router.1: a wire stays at its address, and is only borrowed shared, from when the router was made until it is dropped. `queues` was
 //!   borrowed of one of them.
+//! - router.2: `route` is borrowed of `_reserved`, of which it is all, and which nobody writes: it stays until the router is dropped.
 
 use crate::sleep::WaitSet;
 use crate::wire::Attributes;
 use crate::{CoreMode, Limits, Rank, Wire, WireError};
+use gasworks_os::Reserved;
 use gasworks_shmem::queues::Queues;
 use std::ptr::NonNull;
 use std::time::Duration;
@@ -19,7 +21,10 @@ pub(crate) struct Router<M: CoreMode> {
     mapped: u8,
     /// The same queues where there is no other transport, so that a look at them tells whether anything has come.
     all: Option<NonNull<Queues<'static, M>>>,
-    route: Box<[u8]>,
+    /// For each rank the number of the wire that reaches it. That of most is 0: they take no memory here.
+    route: &'static [u8],
+    /// It is here for router.2.
+    _reserved: Reserved<u8>,
     /// Each made by `Box::leak`.
     wires: Box<[NonNull<M::Wire>]>,
     /// What each said of itself when it was asked.
@@ -43,17 +48,29 @@ impl<M: CoreMode> Drop for Router<M> {
 
 impl<M: CoreMode> Router<M> {
     /// `route[rank]` is the number of a wire. Without `mapped`, all messages go by calls.
-    pub(crate) fn new(wires: Vec<Box<M::Wire>>, route: Vec<u8>, mapped: bool) -> Self {
+    pub(crate) fn new(mut wires: Vec<Box<M::Wire>>, mut route: Vec<u8>, mapped: bool) -> Self {
         assert!(
             route.iter().all(|&wire| usize::from(wire) < wires.len()),
             "a route to a wire that is not there"
         );
+        // The wire that reaches most ranks changes places with the first.
+        let reached = |number: &usize| route.iter().filter(|&&wire| usize::from(wire) == *number).count();
+        let most = (0..wires.len()).rev().max_by_key(reached).unwrap_or(0);
+        if most != 0 {
+            let mut numbers: Vec<_> = (0..wires.len() as u8).collect();
+            numbers.swap(0, most);
+            wires.swap(0, most);
+            route.iter_mut().for_each(|wire| *wire = numbers[usize::from(*wire)]);
+        }
         let wires: Box<[_]> = wires.into_iter().map(|wire| NonNull::from(Box::leak(wire))).collect();
+        let reserved = Reserved::from(&route[..]);
         let mut this = Self {
             queues: None,
             mapped: u8::MAX,
             all: None,
-            route: route.into(),
+            // SAFETY: router.2: the router keeps `reserved`, whose values stay where they are, and gives none of them away for longer.
+            route: unsafe { std::slice::from_raw_parts(reserved.as_ptr(), reserved.len()) },
+            _reserved: reserved,
             wires,
             attributes: Box::default(),
             waits: WaitSet::new(),
@@ -78,7 +95,7 @@ impl<M: CoreMode> Router<M> {
 
     /// For each rank the number of the wire that reaches it.
     pub(crate) fn route(&self) -> &[u8] {
-        &self.route
+        self.route
     }
 
     /// What each wire is like.

@@ -2,7 +2,7 @@
 //!
 //! # Invariants
 //! - reserved.1: `map` is as long as `count` values of `T` and aligned for them, and is this array's alone. All of it is zero, which is a
-//!   `T`, or was written as one. A `T` is never dropped.
+//!   `T`, or was written as one. A `T` is never dropped. It stays where it is until the array is dropped.
 
 use bytemuck::Zeroable;
 use memmap2::{MmapOptions, MmapRaw};
@@ -29,6 +29,17 @@ impl<T: Zeroable> Reserved<T> {
         let map = MmapOptions::new().len(layout.size().max(1)).map_anon();
         let map = map.unwrap_or_else(|_| handle_alloc_error(layout));
         Self { map: map.into(), count, of: PhantomData }
+    }
+}
+
+/// Of these values, of which those that are zero take no memory, where there are many.
+impl<T: Zeroable + Copy + PartialEq> From<&[T]> for Reserved<T> {
+    fn from(values: &[T]) -> Self {
+        let (mut all, zero) = (Self::new(values.len()), T::zeroed());
+        for (place, value) in all.iter_mut().zip(values).filter(|(_, value)| **value != zero) {
+            *place = *value;
+        }
+        all
     }
 }
 
@@ -67,6 +78,7 @@ mod tests {
         assert_eq!((words[9_998], words.last()), (0, Some(&7)));
         assert_eq!(format!("{:?}", Reserved::<u8>::new(2)), "[0, 0]");
         assert!(Reserved::<u8>::new(0).is_empty());
+        assert_eq!(Reserved::from(&[0, 3, 0][..])[..], [0, 3, 0]);
     }
 
     #[cfg(not(miri))]

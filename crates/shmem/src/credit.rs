@@ -9,6 +9,7 @@
 //! be used by whoever takes it.
 
 use core::marker::PhantomData;
+use core::ops::Deref;
 use gasworks_sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use gasworks_sync::{Mode, Par, ord};
 use thiserror::Error;
@@ -31,12 +32,8 @@ const fn unpack(word: u64) -> (u32, u64) {
     ((word >> BYTES) as u32, word & MAX_BYTES)
 }
 
-/// A word for each peer. As long as nobody talks to it, it takes no memory where there are many.
-fn words(peers: usize) -> Box<[AtomicU64]> {
-    #[cfg(not(gasworks_loom))]
-    return bytemuck::zeroed_slice_box(peers);
-    // An atomic of loom's is more than its bytes.
-    #[cfg(gasworks_loom)]
+/// A word of zero for each peer, on the heap.
+pub fn words(peers: usize) -> Box<[AtomicU64]> {
     (0..peers).map(|_| AtomicU64::new(0)).collect()
 }
 
@@ -187,22 +184,22 @@ impl Pool {
 }
 
 /// What is out where peers do not all share limits.
-struct Pools {
+struct Pools<W, N> {
     /// For each peer the number of its pool.
-    of: Box<[u8]>,
-    out: Box<[AtomicU64]>,
+    of: N,
+    out: W,
     pools: Box<[Pool]>,
 }
 
 /// The sender's side: what is out, to each peer and in all.
 ///
 /// In [`Par`] any number of threads take and give; in `Seq` the same words are updated without a bus lock, and the
-/// type is not `Sync`.
-pub struct Credits<M: Mode = Par> {
+/// type is not `Sync`. The word of each peer is in `W`, and the number of its limits in `N`.
+pub struct Credits<M: Mode = Par, W = Box<[AtomicU64]>, N = Box<[u8]>> {
     /// What is out to each peer, where all share limits. No peer is found here where they do not: so only who finds none looks further.
-    out: Box<[AtomicU64]>,
+    out: W,
     pool: Pool,
-    others: Option<Pools>,
+    others: Option<Pools<W, N>>,
     mode: PhantomData<M::Lock<()>>,
 }
 
@@ -216,24 +213,31 @@ impl Credits<Par> {
 impl<M: Mode> Credits<M> {
     /// As [`new`](Credits::new), for any thread mode.
     pub fn for_mode(peers: u32, limits: Limits) -> Self {
-        let (out, pool) = (words(peers as usize), Pool::new(peers as usize, limits));
+        Self::of_one_pool(words(peers as usize), limits)
+    }
+}
+
+impl<M: Mode, W: Deref<Target = [AtomicU64]>, N: Deref<Target = [u8]>> Credits<M, W, N> {
+    fn of_one_pool(out: W, limits: Limits) -> Self {
+        let pool = Pool::new(out.len(), limits);
         Self { out, pool, others: None, mode: PhantomData }
     }
 
-    /// Nothing out, where each peer shares the limits with some of the others: `of[peer]` is the number of its limits.
+    /// Nothing out, where each peer shares the limits with some of the others: `of[peer]` is the number of its limits. `words` makes so
+    /// many words of zero.
     ///
     /// # Panics
     /// If a peer has a number that is not there.
-    pub fn by_pool(of: &[u8], limits: &[Limits]) -> Self {
-        if let [limits] = limits {
-            assert!(of.iter().all(|&number| number == 0), "a peer without limits");
-            return Self::for_mode(of.len() as u32, *limits);
-        }
+    pub fn by_pool(of: N, limits: &[Limits], words: impl Fn(usize) -> W) -> Self {
         assert!(of.iter().all(|&number| usize::from(number) < limits.len()), "a peer without limits");
+        if let [limits] = limits {
+            return Self::of_one_pool(words(of.len()), *limits);
+        }
         let sharing = |number| of.iter().filter(|&&of| usize::from(of) == number).count();
         let pools = limits.iter().enumerate().map(|(number, limits)| Pool::new(sharing(number), *limits));
-        let others = Pools { of: of.into(), out: words(of.len()), pools: pools.collect() };
-        Self { others: Some(others), ..Self::for_mode(0, Limits { depth: 0, total: 0, volume: 0 }) }
+        let out = words(of.len());
+        let others = Pools { pools: pools.collect(), of, out };
+        Self { others: Some(others), ..Self::of_one_pool(words(0), Limits { depth: 0, total: 0, volume: 0 }) }
     }
 
     /// A peer's pool, and what is out to it.
@@ -331,16 +335,16 @@ impl<M: Mode> Credits<M> {
     }
 }
 
-impl<M: Mode> core::fmt::Debug for Credits<M> {
+impl<M: Mode, W: Deref<Target = [AtomicU64]>, N: Deref<Target = [u8]>> core::fmt::Debug for Credits<M, W, N> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         write!(f, "Credits({} out)", self.total_out())
     }
 }
 
-/// The receiver's side: what is owed to each peer. As [`Credits`], without a bus lock in `Seq`.
+/// The receiver's side: what is owed to each peer, in `W`. As [`Credits`], without a bus lock in `Seq`.
 #[derive(Debug)]
-pub struct Owed<M: Mode = Par> {
-    owed: Box<[AtomicU64]>,
+pub struct Owed<M: Mode = Par, W = Box<[AtomicU64]>> {
+    owed: W,
     /// How many peers are owed something; for a moment off by the threads that are in between.
     owing: AtomicU32,
     mode: PhantomData<M::Lock<()>>,
@@ -356,7 +360,14 @@ impl Owed<Par> {
 impl<M: Mode> Owed<M> {
     /// As [`new`](Owed::new), for either thread mode.
     pub fn for_mode(peers: u32) -> Self {
-        Self { owed: words(peers as usize), owing: AtomicU32::new(0), mode: PhantomData }
+        Self::over(words(peers as usize))
+    }
+}
+
+impl<M: Mode, W: Deref<Target = [AtomicU64]>> Owed<M, W> {
+    /// As [`new`](Owed::new), with a word of zero for each peer.
+    pub fn over(words: W) -> Self {
+        Self { owed: words, owing: AtomicU32::new(0), mode: PhantomData }
     }
 
     /// Notes that a request of `bytes` has been handled and not replied to. Returns how many credits and bytes `peer` is

@@ -5,16 +5,21 @@ use crate::flow::Flow;
 use crate::message::{Returned, credits_word};
 use crate::wire::Class;
 use crate::{CoreMode, Error, Rank};
+use gasworks_os::Reserved;
 use gasworks_shmem::credit::{Credits, Exhausted, Limits, OverReturned, Owed};
+use gasworks_sync::atomic::AtomicU64;
 
 /// The part of a peer's volume that is returned at once: small, so that a sender of large payloads copies the next ones
 /// while the last are read, instead of waiting until all are.
 const VOLUME_PARTS: u64 = 4;
 
+/// What this rank may still send, of which each peer's word takes no memory before there is a message to it.
+type Left<M> = Credits<M, Reserved<AtomicU64>, Reserved<u8>>;
+
 /// What this rank may still send, and what it owes for what it was sent.
 pub(super) struct Account<M: CoreMode> {
-    left: Credits<M>,
-    owed: Owed<M>,
+    left: Left<M>,
+    owed: Owed<M, Reserved<AtomicU64>>,
     /// As many credits owed to a peer, or as many bytes, are returned by a message of their own: the least of all peers'.
     return_at: (u32, u64),
 }
@@ -25,21 +30,25 @@ impl<M: CoreMode> Account<M> {
         let limits = |Flow { depth, total, volume }| Limits { depth, total, volume };
         let least = |a: (u32, u64), b: (u32, u64)| (a.0.min(b.0), a.1.min(b.1));
         Self {
-            left: Credits::by_pool(route, &flows.clone().map(limits).collect::<Vec<_>>()),
-            owed: Owed::for_mode(route.len() as u32),
+            left: Credits::by_pool(
+                route.into(),
+                &flows.clone().map(limits).collect::<Vec<_>>(),
+                Reserved::new,
+            ),
+            owed: Owed::over(Reserved::new(route.len())),
             return_at: flows.map(return_at).reduce(least).unwrap_or_default(),
         }
     }
 
     /// What may be sent.
     #[inline(always)]
-    pub(super) fn left(&self) -> &Credits<M> {
+    pub(super) fn left(&self) -> &Left<M> {
         &self.left
     }
 
     /// What is owed.
     #[inline(always)]
-    pub(super) fn owed(&self) -> &Owed<M> {
+    pub(super) fn owed(&self) -> &Owed<M, Reserved<AtomicU64>> {
         &self.owed
     }
 
@@ -137,5 +146,32 @@ pub(super) fn shortage(short: Exhausted) -> &'static str {
         Exhausted::Total => "no credit left for any rank",
         Exhausted::Peer => "no credit left for that rank",
         Exhausted::Volume => "too many bytes under way to that rank",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gasworks_sync::Seq;
+
+    /// Whatever the number of transports: most ranks are reached by one of them.
+    #[cfg(not(miri))]
+    #[test]
+    fn a_rank_that_nobody_talks_to_takes_no_memory() {
+        const RANKS: usize = 1 << 20;
+        let resident = || gasworks_os::memory_use::own().expect("known").private_dirty;
+        for flows in [1, 2] {
+            let mut route = vec![0; RANKS];
+            route[5] = flows as u8 - 1;
+            let before = resident();
+            let account = Account::<Seq>::new(&route, [Flow::SEED, Flow::SEED].into_iter().take(flows));
+            for to in [5, 6] {
+                assert_eq!(account.left().take(to, 3), Ok(()));
+                account.owed().owe(to, 3);
+            }
+            let taken = resident().saturating_sub(before);
+            assert!(taken < 1 << 20, "{taken} bytes of {flows} flows");
+            assert_eq!((account.left().out(5), account.owed().to(6)), ((1, 3), (1, 3)));
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! [`Credits`] and [`Owed`] against plain numbers, and their limits exactly.
 
 use crate::{CALLS, config};
-use gasworks_shmem::credit::{Credits, Exhausted, Limits, MAX_RETURN, OverReturned, Owed};
+use gasworks_shmem::credit::{Credits, Exhausted, Limits, MAX_RETURN, OverReturned, Owed, words};
 use gasworks_sync::{Mode, Par, ParSync, Seq};
 use proptest::prelude::*;
 
@@ -220,7 +220,7 @@ fn limits_are_exact_in_every_mode() {
 /// Peers 0 and 2 share limits, and so do peers 1 and 3.
 fn each_pool_has_its_own_limits<M: Mode>() {
     let (wide, tight) = (limits_of((5, 6, 1000)), limits_of((1, 2, 10)));
-    let credits = Credits::<M>::by_pool(&[0, 1, 0, 1], &[wide, tight]);
+    let credits = Credits::<M, _, _>::by_pool(&[0, 1, 0, 1][..], &[wide, tight], words);
     assert_eq!([0, 1, 2, 3].map(|peer| credits.limits(peer)), [wide, tight, wide, tight]);
     assert_eq!(
         (credits.take(1, 11), credits.lacks(1, 11)),
@@ -244,14 +244,14 @@ fn peers_that_share_limits_share_them_with_nobody_else() {
     each_pool_has_its_own_limits::<Seq>();
     each_pool_has_its_own_limits::<ParSync>();
     each_pool_has_its_own_limits::<Par>();
-    let all = Credits::<Seq>::by_pool(&[0, 0], &[limits_of((1, 1, 10))]);
+    let all = Credits::<Seq, _, _>::by_pool(&[0, 0][..], &[limits_of((1, 1, 10))], words);
     assert_eq!((all.take(1, 10), all.take(0, 0)), (Ok(()), Err(Exhausted::Total)));
 }
 
 #[test]
 #[should_panic(expected = "a peer without limits")]
 fn every_peer_has_limits() {
-    drop(Credits::<Seq>::by_pool(&[0, 2], &[limits_of((1, 1, 1)); 2]));
+    drop(Credits::<Seq, _, _>::by_pool(&[0, 2][..], &[limits_of((1, 1, 1)); 2], words));
 }
 
 #[test]
