@@ -63,15 +63,16 @@ impl<M: ThreadMode> Job<M> {
         let asked = asked.collect::<Result<Vec<_>, _>>()?;
         let created = peers.create(id, &asked, given).map_err(creating);
         let key = created.and_then(|()| Ok(self.engine().register_region(id)?));
+        let base = peers.own_in(id).as_ptr().addr() as u64;
         let said = match &key {
-            Ok(key) => [&[CREATED][..], key].concat(),
+            Ok(key) => [&[CREATED][..], &base.to_le_bytes(), key].concat(),
             Err(error) => [&[REFUSED][..], error.to_string().as_bytes()].concat(),
         };
         let all = self.exchange_regions(&said)?;
         let refused = (0..).zip(all.iter()).find_map(|(rank, said)| match said.split_first() {
-            Some((&CREATED, _)) => None,
-            Some((_, cause)) => Some((rank, String::from_utf8_lossy(cause).into_owned())),
-            None => Some((rank, "it said nothing".into())),
+            Some((&REFUSED, cause)) => Some((rank, String::from_utf8_lossy(cause).into_owned())),
+            _ if part_of(said).is_none() => Some((rank, "it did not say where its part is".into())),
+            _ => None,
         });
         if let Some((rank, cause)) = refused {
             // All take part in that; there is nothing to end where it could not be created.
@@ -80,7 +81,7 @@ impl<M: ThreadMode> Job<M> {
             ended?;
             return Err(Error::NoRegion { rank, cause });
         }
-        if !peers.publish(id, all.iter().map(|said| &said[1..])) {
+        if !peers.publish(id, all.iter().filter_map(part_of)) {
             // So it is for all ranks, which end it together.
             region.end(&key?)?;
             let cause = "the keys of the ranks' parts have different lengths".into();
@@ -205,6 +206,12 @@ fn using(cause: MemoryError) -> Error {
 
 fn withdrawing(cause: MemoryError) -> Error {
     gasworks_core::Error::Memory { during: "withdraw a region", cause }.into()
+}
+
+/// What a rank says that has a part of a region: the address at which it begins, and the network's key for it.
+fn part_of(said: &[u8]) -> Option<(u64, &[u8])> {
+    let (base, key) = said.strip_prefix(&[CREATED])?.split_first_chunk()?;
+    Some((u64::from_le_bytes(*base), key))
 }
 
 /// What a rank says that asks for a part of a region.

@@ -292,7 +292,7 @@ fn attach<M: CoreMode>(
             .ok_or_else(|| GniError::Differs { rank, what: "has sent no card of a segment".into() })?;
         least = least.min(largest);
         Ok(match near.next_if(|(other, _)| *other == rank) {
-            Some((_, near)) => Peer { key, ..near },
+            Some((_, near)) => Peer { key, remote_base, ..near },
             None => {
                 let (mapped, flags) = (RawSlice::EMPTY, PeerFlags::empty());
                 Peer { mapped, len, remote_base, key, flags }

@@ -284,19 +284,18 @@ impl<M: CoreMode> Wire<M> for GniWire<M> {
     }
 }
 
-/// A key: the handle, and the address at which it begins.
-pub(crate) const KEY: usize = 24;
+/// A key: the handle. Where what it is of begins whoever posts to it says.
+pub(crate) const KEY: usize = 16;
 /// A key of what is kept: behind that, which use it is.
-const KEPT: usize = 32;
+const KEPT: usize = 24;
 
-fn encode(handle: Handle, bytes: RawSlice) -> Key {
-    let words = [handle.words[0], handle.words[1], bytes.as_ptr().addr() as u64];
-    Key(words.iter().flat_map(|word| word.to_le_bytes()).collect())
+fn encode(handle: Handle) -> Key {
+    Key(handle.words.iter().flat_map(|word| word.to_le_bytes()).collect())
 }
 
-fn decode(key: &Key) -> Option<(Handle, u64)> {
+fn decode(key: &Key) -> Option<Handle> {
     let word = |at: usize| Some(u64::from_le_bytes(key.0.get(8 * at..8 * at + 8)?.try_into().ok()?));
-    [KEY, KEPT].contains(&key.0.len()).then_some((Handle { words: [word(0)?, word(1)?] }, word(2)?))
+    [KEY, KEPT].contains(&key.0.len()).then_some(Handle { words: [word(0)?, word(1)?] })
 }
 
 fn unregistered(bytes: RawSlice, code: gni_return_t) -> NicError {
@@ -364,13 +363,13 @@ impl<M: CoreMode> Nic for GniNic<M> {
 
     unsafe fn register(&self, bytes: RawSlice) -> Result<Key, NicError> {
         if let Some(handle) = self.beforehand(bytes) {
-            return Ok(encode(handle, bytes));
+            return Ok(encode(handle));
         }
         // The job cannot do without.
         // SAFETY: the caller promises that the bytes are mapped, and stay so while a post names them, here or in a peer.
         patiently(|| unsafe { self.register_once(bytes, true, self.shared.flags) })
             .map_err(|code| unregistered(bytes, code))
-            .map(|handle| encode(handle, bytes))
+            .map(encode)
     }
 
     unsafe fn register_local(&self, bytes: RawSlice) -> Result<Key, NicError> {
@@ -380,7 +379,7 @@ impl<M: CoreMode> Nic for GniNic<M> {
         });
         match taken {
             Some(Ok((handle, Use(number)))) => {
-                let mut key = encode(handle, bytes);
+                let mut key = encode(handle);
                 key.0.extend(number.to_le_bytes());
                 Ok(key)
             }
@@ -388,7 +387,7 @@ impl<M: CoreMode> Nic for GniNic<M> {
             None => {
                 // SAFETY: the caller promises that the bytes are mapped, and stay so while its transfer names them.
                 let handle = unsafe { self.register_once(bytes, true, self.shared.flags) };
-                handle.map_err(|code| unregistered(bytes, code)).map(|handle| encode(handle, bytes))
+                handle.map_err(|code| unregistered(bytes, code)).map(encode)
             }
         }
     }
@@ -397,7 +396,7 @@ impl<M: CoreMode> Nic for GniNic<M> {
         let flags = self.shared.flags | GNI_MEM_READ_ONLY;
         // SAFETY: the caller promises that the bytes are mapped, and stay so while its put reads them.
         let handle = unsafe { self.register_once(bytes, false, flags) };
-        handle.map_err(|code| unregistered(bytes, code)).map(|handle| encode(handle, bytes))
+        handle.map_err(|code| unregistered(bytes, code)).map(encode)
     }
 
     fn deregister(&self, key: &Key) -> Result<(), NicError> {
@@ -409,7 +408,7 @@ impl<M: CoreMode> Nic for GniNic<M> {
                 .with(|messages| messages.domain.kept.as_mut().is_some_and(|kept| kept.give(number)));
             return if was_used { Ok(()) } else { Err(bad) };
         }
-        let (handle, _) = decode(key).ok_or(bad)?;
+        let handle = decode(key).ok_or(bad)?;
         if handle == self.shared.auxiliary.1
             || self.shared.with(|messages| messages.domain.deregister(handle))
         {
@@ -420,10 +419,10 @@ impl<M: CoreMode> Nic for GniNic<M> {
 
     unsafe fn post(&self, post: &Transfer<'_>) -> Result<(), NicError> {
         let bad = NicError::BadKey { peer: post.peer };
-        let (remote_handle, base) = decode(post.remote_key).ok_or(bad)?;
-        let remote = base.checked_add(post.remote_offset).ok_or(bad)?;
+        let remote_handle = decode(post.remote_key).ok_or(bad)?;
+        let remote = post.remote_base.checked_add(post.remote_offset).ok_or(bad)?;
         // A short put needs none.
-        let local_handle = decode(post.local_key).map_or(Handle::default(), |(handle, _)| handle);
+        let local_handle = decode(post.local_key).unwrap_or_default();
         let kind = match (post.direction, post.way) {
             (Direction::Put, Way::Short) => Kind::Put,
             (Direction::Put, Way::Bulk) => Kind::BulkPut { apart: post.source_apart },
@@ -518,12 +517,11 @@ mod tests {
         for room in rooms {
             assert_eq!(room_of(ticket_of(room)), room);
         }
-        let (handle, bytes) = (Handle { words: [1, u64::MAX] }, RawSlice::EMPTY);
-        assert_eq!(decode(&encode(handle, bytes)), Some((handle, bytes.as_ptr().addr() as u64)));
-        assert_eq!(decode(&Key(vec![0; 23])), None);
-        assert_eq!(use_of(&encode(handle, bytes)), None);
-        let mut kept = encode(handle, bytes);
+        let handle = Handle { words: [1, u64::MAX] };
+        assert_eq!((decode(&encode(handle)), use_of(&encode(handle))), (Some(handle), None));
+        assert_eq!(decode(&Key(vec![0; 15])), None);
+        let mut kept = encode(handle);
         kept.0.extend(9u64.to_le_bytes());
-        assert_eq!((decode(&kept).map(|(handle, _)| handle), use_of(&kept)), (Some(handle), Some(Use(9))));
+        assert_eq!((decode(&kept), use_of(&kept)), (Some(handle), Some(Use(9))));
     }
 }

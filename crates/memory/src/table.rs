@@ -244,10 +244,10 @@ impl RegionTable {
         self.regions.set_closed();
     }
 
-    /// Lets this rank use a region that all ranks have created, with the network's keys for it, in the order of the ranks; whether it can:
-    /// it is new, and they have one length.
-    pub fn publish<'a>(&self, id: RegionId, keys: impl Iterator<Item = &'a [u8]> + Clone) -> bool {
-        self.regions.publish(id, keys)
+    /// Lets this rank use a region that all ranks have created. `parts` are, in the order of the ranks, the address at which each one's part
+    /// begins in its own process and the network's key for it. Whether it can: the region is new, and keys have one length.
+    pub fn publish<'a>(&self, id: RegionId, parts: impl Iterator<Item = (u64, &'a [u8])> + Clone) -> bool {
+        self.regions.publish(id, parts)
     }
 
     /// Withdraws a region on this rank: its places are errors from now on.
@@ -430,20 +430,18 @@ impl RegionTable {
         len.map_or(0, |len| len.saturating_sub(offset))
     }
 
-    /// How a network names a place: the key of the rank's segment or region, and the offset there.
-    pub fn remote(&self, rank: u32, place: u64) -> (&[u8], u64) {
+    /// How a network names a place: the key of the rank's segment or region, the address at which that begins in the rank's process, and the
+    /// offset there.
+    pub fn remote(&self, rank: u32, place: u64) -> (&[u8], u64, u64) {
         match RegionId::of(place) {
-            Some((id, offset)) => (self.regions.key(id, rank), offset),
-            None => (self.key(rank), place),
+            Some((id, offset)) => (self.regions.key(id, rank), self.regions.base(id, rank), offset),
+            None => (self.key(rank), self.base(rank).unwrap_or(0), place),
         }
     }
 
-    /// The address of a place in the process of its rank, as far as is known: of memory that the library has, a number that is as well aligned.
+    /// The address of a place in the process of its rank.
     pub fn address(&self, rank: u32, place: u64) -> u64 {
-        let (base, offset) = match RegionId::of(place) {
-            Some((id, offset)) => (self.regions.base(id, rank), offset),
-            None => (self.base(rank).unwrap_or(0), place),
-        };
+        let (_, base, offset) = self.remote(rank, place);
         base.wrapping_add(offset)
     }
 

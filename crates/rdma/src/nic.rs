@@ -46,7 +46,10 @@ pub struct Post<'a> {
     pub local: RawSlice,
     /// The key of the registration that holds `local`; empty where the NIC does not need one, or for a short put.
     pub local_key: &'a Key,
-    /// The bytes there: an offset from the start of the registration that `remote_key` names.
+    /// The address in the peer's process at which the registration begins that `remote_key` names, as far as is known: for NICs to which
+    /// memory is named by addresses (`FI_MR_VIRT_ADDR` in libfabric).
+    pub remote_base: u64,
+    /// The bytes there: an offset from the start of that registration.
     pub remote_offset: u64,
     /// The key of the peer's registration.
     pub remote_key: &'a Key,

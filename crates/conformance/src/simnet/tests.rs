@@ -160,7 +160,7 @@ fn the_engine_moves_bytes_between_unmapped_ranks() {
             let source: Vec<u8> = (0..20_011).map(|i| (i * 13 + me as usize) as u8).collect();
             let key = |rank: u32| Key(keys[rank as usize].clone());
             let key = key(to);
-            let there = There { peer: to, key: &key.0, offset: 3 };
+            let there = There { peer: to, key: &key.0, base: 0, offset: 3 };
             // SAFETY: `source` is not changed, and `finish` waits below until the put is over.
             unsafe { engine.put(there, source.as_ptr(), source.len(), Source::WantedBack, 5) }.unwrap();
             finish("put");
@@ -194,6 +194,7 @@ fn the_nic_keeps_its_rules() {
         peer: 1,
         local: ranks[0].segment().raw(),
         local_key: &mine,
+        remote_base: 0,
         remote_offset: 0,
         remote_key: &theirs,
         source_apart: false,

@@ -5,6 +5,7 @@
 //!   network, which go with it.
 
 use super::Engine;
+use super::by_process::ByProcess;
 use super::put::nic_error;
 use crate::{CoreMode, Error, Rank};
 use gasworks_memory::RegionId;
@@ -42,7 +43,7 @@ impl<M: CoreMode> Engine<M> {
             let opened = self.transfers.open_messages(self.least.max_medium);
             opened.map_err(|error| nic_error("create a region", self.rank, error))?;
             let by_process = if self.process_vm { self.transfers.open_processes() } else { None };
-            return Ok(by_process.map_or(Vec::new(), |by_process| by_process.key(self.peers.own_in(id))));
+            return Ok(by_process.map_or(Vec::new(), ByProcess::key));
         }
         let own = self.peers.own_in(id);
         if self.has_network() && !own.is_empty() && !own.as_ptr().addr().is_multiple_of(WORD) {

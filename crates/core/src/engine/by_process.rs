@@ -1,7 +1,7 @@
 //! Transfers by the system: how memory that ranks give to regions is reached in other processes of this host (`process_vm_readv(2)`,
 //! `process_vm_writev(2)`). Its owner takes no part in it.
 //!
-//! The key of a rank's part says which process it is, where the part begins there, and where a nonce lies that only this process has. A number
+//! The key of a rank's part says which process it is, and where a nonce lies that only this process has. A number
 //! may name another process here than there, as in another namespace of them; so it is used if the nonce is found. A rank that names another's
 //! process reaches nothing that it could not reach itself, by the same calls. What the system does not allow goes by messages.
 //!
@@ -35,18 +35,15 @@ struct Card {
 }
 
 impl Card {
-    /// The key of a part that begins there.
-    fn key(&self, part: u64) -> Vec<u8> {
-        [&self.pid.to_le_bytes()[..], &self.nonce, &self.address.to_le_bytes(), &part.to_le_bytes()].concat()
+    fn key(&self) -> Vec<u8> {
+        [&self.pid.to_le_bytes()[..], &self.nonce, &self.address.to_le_bytes()].concat()
     }
 
-    /// What a key says: the process, and where the part begins.
-    fn read(key: &[u8]) -> Option<(Self, u64)> {
+    fn read(key: &[u8]) -> Option<Self> {
         let (pid, key) = key.split_first_chunk()?;
-        let (&nonce, key) = key.split_first_chunk()?;
-        let (address, part) = key.split_first_chunk()?;
-        let card = Self { pid: i32::from_le_bytes(*pid), nonce, address: u64::from_le_bytes(*address) };
-        Some((card, u64::from_le_bytes(part.try_into().ok()?)))
+        let (&nonce, address) = key.split_first_chunk()?;
+        let address = u64::from_le_bytes(address.try_into().ok()?);
+        Some(Self { pid: i32::from_le_bytes(*pid), nonce, address })
     }
 }
 
@@ -128,10 +125,9 @@ impl ByProcess {
     }
 
     /// The key of this rank's part of a region.
-    pub(super) fn key(&self, part: RawSlice) -> Vec<u8> {
+    pub(super) fn key(&self) -> Vec<u8> {
         let pid = std::process::id() as i32;
-        let card = Card { pid, nonce: *self.nonce, address: self.nonce.as_ptr() as u64 };
-        card.key(part.as_ptr() as u64)
+        Card { pid, nonce: *self.nonce, address: self.nonce.as_ptr() as u64 }.key()
     }
 
     /// What `act` makes of the process of a rank, if that can be reached; it is asked for once.
@@ -181,9 +177,8 @@ impl<M: CoreMode> Engine<M> {
     ) -> Option<T> {
         let by_process = self.by_process()?;
         RegionId::of(place)?;
-        let (key, offset) = self.peers.remote(peer, place);
-        let (card, part) = Card::read(key)?;
-        by_process.with(peer, &card, |process| act(process, part.wrapping_add(offset)))
+        let (key, base, offset) = self.peers.remote(peer, place);
+        by_process.with(peer, &Card::read(key)?, |process| act(process, base.wrapping_add(offset)))
     }
 
     /// Whether a place is in a region, in a process that is reached by the system.

@@ -287,9 +287,9 @@ impl<M: CoreMode> Engine<M> {
 
     /// A place in the segment or a region of a rank that exists.
     fn at(&self, peer: Rank, place: u64) -> There<'_> {
-        let (key, offset) =
-            if self.has_network() { self.peers.remote(peer, place) } else { (&[][..], place) };
-        There { peer, key, offset }
+        let (key, base, offset) =
+            if self.has_network() { self.peers.remote(peer, place) } else { (&[][..], 0, place) };
+        There { peer, key, base, offset }
     }
 
     /// Polls until nothing is under way on the NIC or in other processes, nothing is postponed, all queries are answered, and all that was sent has arrived.

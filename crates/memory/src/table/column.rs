@@ -222,7 +222,7 @@ impl<'a> OwnRows<'a> {
 #[derive(Debug)]
 struct Remote {
     /// The address of its first byte in its own process.
-    base: u64,
+    base: AtomicU64,
     /// How long it is, as far as is known here.
     len: AtomicU64,
 }
@@ -271,13 +271,13 @@ impl Keys {
     }
 }
 
-/// The regions of a column. The rows and rooms of ranks whose regions are not mapped are never written, and so take no memory.
+/// The regions of a column. The rows, flags and rooms of ranks whose regions are not mapped are never written, and so take no memory.
 #[derive(Debug)]
 pub(super) struct Column {
     rows: Reserved<Row>,
     remote: Box<[Remote]>,
     /// The bits of [`PeerFlags`].
-    flags: Box<[u8]>,
+    flags: Reserved<u8>,
     rooms: Reserved<u64>,
     /// The network's keys, once they are known.
     pub keys: OnceLock<Keys>,
@@ -293,7 +293,7 @@ impl Column {
         // The last row is nobody's (column.1).
         let mut rows = Reserved::<Row>::new(ranks + 1);
         let mut rooms = Reserved::<u64>::new(ranks);
-        let mut flags: Box<[u8]> = vec![0; ranks].into();
+        let mut flags = Reserved::<u8>::new(ranks);
         let mut remote = Vec::with_capacity(ranks);
         // No keys at all where nobody has one.
         let (mut keys, mut own) = (Vec::new(), 0);
@@ -303,8 +303,10 @@ impl Column {
                 (rows[rank], rooms[rank]) = (Row::new(&peer), peer.mapped.len() as u64);
                 len = len.min(rooms[rank]);
             }
-            remote.push(Remote { base: peer.remote_base, len: AtomicU64::new(len) });
-            flags[rank] = peer.flags.bits();
+            remote.push(Remote { base: AtomicU64::new(peer.remote_base), len: AtomicU64::new(len) });
+            if !peer.flags.is_empty() {
+                flags[rank] = peer.flags.bits();
+            }
             if peer.flags.contains(PeerFlags::SELF) {
                 own = rank as u32;
             }
@@ -340,7 +342,7 @@ impl Column {
         };
         let (row, room) = (&self.rows[at], self.rooms[at]);
         let flags = PeerFlags::from_bits_retain(self.flags[at]);
-        Ok(Entry { row, base: *base, len, room, flags })
+        Ok(Entry { row, base: base.load(Relaxed), len, room, flags })
     }
 
     /// What is known of all ranks.
@@ -360,7 +362,7 @@ impl Column {
 
     /// Has no region be [`MAPPED`](PeerFlags::MAPPED) any more: those that were are [`COUNTED`](PeerFlags::COUNTED), and closed.
     pub fn set_counted(&mut self) {
-        for (row, flags) in self.rows.iter().zip(&mut self.flags) {
+        for (row, flags) in self.rows.iter().zip(&mut *self.flags) {
             if *flags & PeerFlags::MAPPED.bits() != 0 {
                 *flags ^= REACHED.bits();
                 row.close();
@@ -377,6 +379,11 @@ impl Column {
             let mapped = self.mapped(rank);
             !mapped.is_empty() && !bytes.is_empty() && (starts(bytes, mapped) || starts(mapped, bytes))
         })
+    }
+
+    /// Takes the address at which each rank's region begins in its own process, in the order of the ranks.
+    pub fn set_bases(&self, bases: impl Iterator<Item = u64>) {
+        self.remote.iter().zip(bases).for_each(|(remote, base)| remote.base.store(base, Relaxed));
     }
 
     /// Takes the network's keys, in the order of the ranks, unless they are known; whether they can be: they have one length.

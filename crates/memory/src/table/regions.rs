@@ -176,13 +176,15 @@ impl Regions {
         })
     }
 
-    /// Lets all that peers have of a region be used, with the network's keys for it; whether it is new, and those have one length.
-    pub fn publish<'a>(&self, id: RegionId, keys: impl Iterator<Item = &'a [u8]> + Clone) -> bool {
+    /// Lets all that peers have of a region be used, with the addresses at which their parts begin and the network's keys for these; whether it
+    /// is new, and keys have one length.
+    pub fn publish<'a>(&self, id: RegionId, parts: impl Iterator<Item = (u64, &'a [u8])> + Clone) -> bool {
         let Some(created) = self.find(id) else { return false };
-        if !created.column.set_keys(keys) {
+        if !created.column.set_keys(parts.clone().map(|(_, key)| key)) {
             return false;
         }
-        // Release, for the keys.
+        created.column.set_bases(parts.map(|(base, _)| base));
+        // Release, for keys and addresses.
         let was = created.state.compare_exchange(PENDING, PUBLISHED, Ordering::Release, Ordering::Relaxed);
         if was.is_ok() {
             created.column.open(|rank| created.rights.get(rank as usize) == Some(&Rights::all()));
@@ -200,7 +202,7 @@ impl Regions {
         })
     }
 
-    /// The address of a rank's region in its own process; 0 where the library has its memory.
+    /// The address of a rank's region in its own process; 0 where the library has its memory, before it is published.
     pub fn base(&self, id: RegionId, rank: u32) -> u64 {
         self.find(id).and_then(|created| created.column.of(rank).ok()).map_or(0, |of| of.base)
     }

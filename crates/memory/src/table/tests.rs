@@ -413,3 +413,23 @@ fn the_rows_of_a_team_are_those_of_its_ranks() {
     list.update(0, 3);
     assert_eq!((opens(list.rows(), 0, 40), opens(list.rows(), 0, 45)), (byte_of(3, 40), None));
 }
+
+/// Base, length and key: nothing else is memory of a rank that only the network reaches.
+#[cfg(not(miri))]
+#[test]
+fn a_rank_of_another_host_takes_32_bytes() {
+    const RANKS: u32 = 1 << 20;
+    let resident = || gasworks_os::memory_use::own().expect("known").private_dirty;
+    let before = resident();
+    let far = |rank: u32| Peer {
+        remote_base: u64::from(rank),
+        ..peer(std::ptr::null_mut(), 0, 8, PeerFlags::empty())
+    };
+    // SAFETY: table.1: nothing is mapped.
+    let table = unsafe { RegionTable::new((0..RANKS).map(far), Arc::new(())) };
+    assert!(table.set_keys((0..RANKS).map(|_| &[7; 16][..])));
+    let taken = resident().saturating_sub(before);
+    // The last page of an allocation may be a large one.
+    assert!(taken < u64::from(RANKS) * 32 + (4 << 20), "{taken} bytes");
+    assert_eq!(table.remote(RANKS - 1, 5), (&[7; 16][..], u64::from(RANKS) - 1, 5));
+}

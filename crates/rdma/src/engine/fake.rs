@@ -155,6 +155,7 @@ impl Nic for Fake {
                 return Err(NicError::BadKey { peer: 0 });
             }
         }
+        assert_eq!(post.remote_base, BASE);
         let there = self.remote.slice(post.remote_offset as usize, len).filter(|_| post.remote_key.0 == [7]);
         let there = there.ok_or(NicError::BadKey { peer: post.peer })?;
         let mut under_way = self.under_way.borrow_mut();
@@ -284,9 +285,12 @@ pub(super) fn watched<M: Mode>(
     unsafe { Engine::registering(Box::new(nic), memory, tuning, Shelf::Own(Box::new(cache))) }
 }
 
+/// Where the peer's registration begins in its process.
+const BASE: u64 = 4096;
+
 /// A place of the peer.
 pub(super) fn there(key: &Key, offset: u64) -> There<'_> {
-    There { peer: 1, key: &key.0, offset }
+    There { peer: 1, key: &key.0, base: BASE, offset }
 }
 
 /// How operations ended, by token.

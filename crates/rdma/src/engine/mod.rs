@@ -115,6 +115,8 @@ pub struct There<'a> {
     pub peer: u32,
     /// The key of its registration.
     pub key: &'a [u8],
+    /// The address in its process at which that begins ([`Post::remote_base`](crate::Post::remote_base)).
+    pub base: u64,
     /// Where in it they begin.
     pub offset: u64,
 }

@@ -51,6 +51,7 @@ struct Operation {
     peer: u32,
     /// Reused from operation to operation: its capacity stays.
     key: Key,
+    base: u64,
     /// What has not been posted: where it begins there, and all of it here.
     offset: u64,
     left: RawSlice,
@@ -232,6 +233,7 @@ impl State {
                 direction: start.direction,
                 peer: 0,
                 key: Key::default(),
+                base: 0,
                 offset: 0,
                 left: RawSlice::EMPTY,
                 posts: 0,
@@ -254,6 +256,7 @@ impl State {
         operation.peer = start.there.peer;
         operation.key.0.clear();
         operation.key.0.extend_from_slice(start.there.key);
+        operation.base = start.there.base;
         operation.offset = start.there.offset;
         operation.left = start.local;
         operation.posts = 0;
@@ -382,6 +385,7 @@ impl State {
             peer: operation.peer,
             local,
             local_key,
+            remote_base: operation.base,
             remote_offset: operation.offset - chunk.skip as u64,
             remote_key: &operation.key,
             source_apart: is_put && part.is_none() && operation.wanted_back,

@@ -51,8 +51,9 @@ fn table(fails: bool) -> RegionTable {
     table.with_regions(Arc::new(Memory { bytes: vec![0; ROOM as usize], fails }))
 }
 
-fn keys() -> impl Iterator<Item = &'static [u8]> + Clone {
-    (0..RANKS).map(|_| &[][..])
+/// No keys. Each rank's part begins where nobody looks.
+fn keys() -> impl Iterator<Item = (u64, &'static [u8])> + Clone {
+    (0..RANKS).map(|_| (0, &[][..]))
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -224,11 +225,13 @@ fn keys_of_a_region_go_with_it() {
         .create(id, &[Asked { len: 8, rights: Rights::all(), given: None }; RANKS as usize], None)
         .expect("there is memory");
     let place = id.place(5).expect("it is no farther");
-    assert_eq!(table.remote(FAR, place), (&[][..], 5));
-    assert!(!table.publish(id, [&[1][..], &[], &[1, 2], &[]].into_iter()), "of different lengths");
-    assert!(table.publish(id, [&[][..], &[], &[1, 2], &[]].into_iter()));
-    assert_eq!((table.remote(FAR, place), table.remote(0, place)), ((&[1, 2][..], 5), (&[][..], 5)));
-    assert_eq!(table.remote(0, 7), (&[][..], 7), "of a segment");
+    assert_eq!(table.remote(FAR, place), (&[][..], 0, 5));
+    let parts = |keys: [&'static [u8]; 4]| [400, 500, 600, 700].into_iter().zip(keys);
+    assert!(!table.publish(id, parts([&[1], &[], &[1, 2], &[]])), "of different lengths");
+    assert!(table.publish(id, parts([&[], &[], &[1, 2], &[]])));
+    assert_eq!(table.remote(FAR, place), (&[1, 2][..], 600, 5));
+    assert_eq!((table.remote(0, place), table.address(0, place)), ((&[][..], 400, 5), 405));
+    assert_eq!(table.remote(0, 7), (&[][..], 0, 7), "of a segment");
 }
 
 /// Puts to a job that is observed are counted, in regions as well.
@@ -267,7 +270,8 @@ fn what_a_rank_gives_is_reached_by_itself_alone() {
     let memory = Given::owned(vec![7u32; 4].into_boxed_slice());
     let start = memory.bytes().as_ptr();
     assert_eq!(table.create(id, &given(16), Some(memory)), Ok(()));
-    assert!(table.publish(id, keys()));
+    let parts = given(16).into_iter().map(|asked| (asked.given.unwrap_or(0), &[][..]));
+    assert!(table.publish(id, parts));
     assert_eq!(table.own_in(id), RawSlice::new(start, 16));
     let place = id.place(12).expect("it is no farther");
     for (rank, mapped) in [(0, false), (OWN, true), (FAR, false), (3, true)] {
