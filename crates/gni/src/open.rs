@@ -517,7 +517,7 @@ fn meet<M: CoreMode>(
         homes.into(),
         mailboxes,
         (bursts, settings.longs(shape.tickets)),
-        (leaders.into_iter().map(|(rank, _)| rank).collect(), by_engines),
+        (&leaders.iter().map(|(rank, _)| *rank).collect::<Vec<_>>(), by_engines),
     );
     Ok(Arc::new(Shared {
         messages: Guard::new(messages, settings.spins),

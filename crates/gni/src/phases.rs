@@ -10,6 +10,7 @@
 use gasworks_core::Name;
 use gasworks_core::observe::{Standing, Witness};
 use gasworks_sync::atomic::{AtomicU64, Ordering};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Steps that the largest job has.
@@ -84,8 +85,8 @@ pub(crate) struct Phases {
 /// What is to be done next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
-    /// Put this word into the place for this step of the rank with that number.
-    Tell { to: u32, place: u32, word: u64 },
+    /// Put this word into this place of the [partner](Phases::partner) in this step.
+    Tell { step: u32, place: u32, word: u64 },
     /// Look into the own place.
     Hear { place: u32 },
     /// Give the engines this word, for the reduction with this number.
@@ -106,6 +107,16 @@ impl Phases {
         self.seen.clone()
     }
 
+    /// The steps of a phase by puts.
+    pub fn steps(&self) -> Range<u32> {
+        0..self.ranks.next_power_of_two().trailing_zeros()
+    }
+
+    /// The number of the rank that is told in a step.
+    pub fn partner(&self, step: u32) -> u32 {
+        ((u64::from(self.me) + (1 << step)) % u64::from(self.ranks)) as u32
+    }
+
     /// This rank has come, by this name.
     pub fn begin(&mut self, name: Name) {
         self.begun += 1;
@@ -116,7 +127,7 @@ impl Phases {
 
     /// After the last step all have come.
     fn look(&mut self) {
-        if 1u64 << self.step >= u64::from(self.ranks) {
+        if !self.steps().contains(&self.step) {
             self.finish();
         }
     }
@@ -143,8 +154,7 @@ impl Phases {
         if self.told {
             return Next::Hear { place: self.place() };
         }
-        let to = (u64::from(self.me) + (1 << self.step)) % u64::from(self.ranks);
-        Next::Tell { to: to as u32, place: self.place(), word: HERE | self.name.encode() }
+        Next::Tell { step: self.step, place: self.place(), word: HERE | self.name.encode() }
     }
 
     /// The word was put, or given.
@@ -210,7 +220,8 @@ mod tests {
         fn step(&mut self, rank: usize) -> bool {
             match self.phases[rank].next() {
                 Next::Nothing => false,
-                Next::Tell { to, place, word } => {
+                Next::Tell { step, place, word } => {
+                    let to = self.phases[rank].partner(step);
                     let place = &mut self.places[to as usize][place as usize];
                     assert_eq!(
                         std::mem::replace(place, word),

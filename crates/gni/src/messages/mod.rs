@@ -229,8 +229,8 @@ pub(crate) struct Messages<N = Domain> {
     /// Transfers of the engine's that have come so far.
     pub transfers: VecDeque<Completion>,
     barrier: Phases,
-    /// Those that meet in it, by number.
-    leaders: Box<[Rank]>,
+    /// Whom this rank tells in each step of it, where it goes by puts.
+    partners: Box<[Rank]>,
     /// A rank that cannot be reached any more, and why.
     gone: Option<(Rank, &'static str)>,
     /// The code of a reduction that failed, with whomever.
@@ -245,9 +245,14 @@ impl<N: Network> Messages<N> {
         homes: Box<[Home]>,
         mailboxes: Mailboxes,
         (bursts, longs): (Bursts, u32),
-        (leaders, by_engines): (Box<[Rank]>, bool),
+        (leaders, by_engines): (&[Rank], bool),
     ) -> Self {
         let shape = layout.shape;
+        let barrier = match leaders.iter().position(|leader| *leader == me) {
+            Some(number) => Phases::new(number as u32, leaders.len() as u32, by_engines),
+            // It never comes to this one.
+            None => Phases::new(0, 1, false),
+        };
         let slots = u16::try_from(shape.slots).unwrap_or(u16::MAX);
         Self {
             domain,
@@ -276,12 +281,8 @@ impl<N: Network> Messages<N> {
             lossy: None,
             postponed: Vec::new(),
             transfers: VecDeque::new(),
-            barrier: match leaders.iter().position(|leader| *leader == me) {
-                Some(number) => Phases::new(number as u32, leaders.len() as u32, by_engines),
-                // It never comes to this one.
-                None => Phases::new(0, 1, false),
-            },
-            leaders,
+            partners: barrier.steps().map(|step| leaders[barrier.partner(step) as usize]).collect(),
+            barrier,
             gone: None,
             failed: None,
         }
@@ -468,8 +469,8 @@ impl<N: Network> Messages<N> {
         loop {
             match self.barrier.next() {
                 Next::Nothing => return Ok(()),
-                Next::Tell { to, place, word } => {
-                    let to = self.leaders[to as usize];
+                Next::Tell { step, place, word } => {
+                    let to = self.partners[step as usize];
                     let mut post = self.post_to(to, Kind::PutWord(word), Owner::Word);
                     post.remote = self.homes[to as usize].at(self.layout.barrier(place));
                     self.hand_over(&post)?;

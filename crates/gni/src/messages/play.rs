@@ -123,7 +123,7 @@ impl Victim {
             homes.collect(),
             mailboxes,
             (bursts, 64),
-            ((0..SHAPE.ranks).collect(), false),
+            (&(0..SHAPE.ranks).collect::<Vec<_>>(), false),
         );
         Self { messages, layout, region, memory, honest: 0 }
     }
