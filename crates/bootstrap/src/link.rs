@@ -273,10 +273,10 @@ mod tests {
         assert!(link.take_lines().is_some_and(|lines| lines.leads));
         assert!(link.take_lines().is_none());
         assert!(!link.needs_launcher());
-        spread.met(Host::alone(0), Hosts::led_by(&[0, 1, 0]), Lines::default(), false);
+        spread.met(Host::alone(0), Hosts::led_by(vec![0, 1, 0]), Lines::default(), false);
         assert!(spread.spans_hosts() && spread.needs_launcher());
         let (connected, _) = self::link();
-        connected.met(Host::alone(0), Hosts::led_by(&[0, 1, 0]), Lines::default(), true);
+        connected.met(Host::alone(0), Hosts::led_by(vec![0, 1, 0]), Lines::default(), true);
         assert!(connected.spans_hosts() && !connected.needs_launcher());
     }
 }

@@ -42,8 +42,8 @@ impl Together {
     pub fn on(hosts: Hosts) -> Result<Vec<Self>, BootstrapError> {
         let everybody: Vec<_> = (0..hosts.size()).collect();
         let mut ranks = Vec::new();
-        for number in 0..hosts.count() {
-            let here: Vec<_> = hosts.ranks(number).collect();
+        for leader in hosts.numbered().0 {
+            let here: Vec<_> = hosts.ranks(leader).collect();
             ranks.extend(here.iter().copied().zip(Host::together(&here)?));
         }
         ranks.sort_by_key(|(rank, _)| *rank);
@@ -124,7 +124,7 @@ mod tests {
     #[test]
     fn threads_exchange_values() {
         exchange(Together::ranks(3).expect("a job"));
-        let ranks = Together::on(Hosts::led_by(&[0, 1, 0])).expect("a job");
+        let ranks = Together::on(Hosts::led_by(vec![0, 1, 0])).expect("a job");
         let here: Vec<_> = ranks.iter().map(|rank| rank.host().expect("a host").ranks().to_vec()).collect();
         assert_eq!(here, [vec![0, 2], vec![1], vec![0, 2]]);
         exchange(ranks);

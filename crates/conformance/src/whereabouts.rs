@@ -188,7 +188,7 @@ fn companions(job: &dyn Bootstrap) -> Result<Vec<u32>, WhereaboutsError> {
     memory.read_exact_at(&mut marks, 0).map_err(io("reading the leader's memory"))?;
     let found: Vec<u32> = (0..).zip(&marks).filter(|(_, mark)| **mark == 1).map(|(rank, _)| rank).collect();
     let hosts = job.hosts()?;
-    let mapped: Vec<u32> = hosts.ranks(hosts.of(me)).collect();
+    let mapped: Vec<u32> = hosts.ranks(hosts.leader(me)).collect();
     if found != mapped || found != host.ranks() {
         return Err(WhereaboutsError::Map { rank: me, found, mapped });
     }

@@ -255,7 +255,7 @@ impl<M: ThreadMode> Job<M> {
     pub fn places(&self) -> Result<Places, Error> {
         let hosts = self.bootstrap.with(|bootstrap| {
             let hosts = bootstrap.hosts()?;
-            Ok::<_, Error>((0..bootstrap.size()).map(|rank| hosts.of(rank)).collect())
+            Ok::<_, Error>(hosts.numbered().1)
         })?;
         Ok(Places::new(hosts, self.together))
     }

@@ -70,7 +70,7 @@ pub struct Joined<M: Mode> {
 /// See [`PshmError`]; on every rank, within the time that `GASWORKS_ATTACH_TIMEOUT` allows.
 pub fn open<M: Mode>(bootstrap: &dyn Bootstrap, config: &Config) -> Result<Opened<M>, PshmError> {
     let hosts = bootstrap.hosts()?;
-    if let Some(rank) = (0..bootstrap.size()).find(|&rank| hosts.of(rank) != hosts.of(0)) {
+    if let Some(rank) = (0..bootstrap.size()).find(|&rank| hosts.leader(rank) != hosts.leader(0)) {
         return Err(PshmError::Elsewhere { hosts: hosts.count(), rank });
     }
     let Joined { mut wire, segments, regions, barrier, witness, pages } = join(bootstrap, config, None)?;

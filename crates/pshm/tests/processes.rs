@@ -53,7 +53,7 @@ fn main() -> ExitCode {
                 size,
                 seconds: number(seconds).into(),
                 host: OnceCell::new(),
-                hosts: Hosts::led_by(&vec![0; size as usize]),
+                hosts: Hosts::led_by(vec![0; size as usize]),
                 fresh: RefCell::default(),
                 known: RefCell::default(),
             };

@@ -43,7 +43,8 @@ fn across(
     label: &str,
     own: Option<Parts>,
 ) -> Result<Option<Parts>, BootstrapError> {
-    let me = hosts.of(job.rank());
+    let (leaders, number_of) = hosts.numbered();
+    let me = number_of[job.rank() as usize];
     let own = own.map(Parts::into_bytes);
     if let Some(own) = &own {
         job.put(label, own)?;
@@ -52,7 +53,7 @@ fn across(
     // Of the leader of the first host of each block: what the leaders of the block have put.
     let blocks = format!("{label}..");
     let step = if hosts.count() > DIRECT { hosts.count().isqrt() } else { 1 };
-    let leader = |host: u32| hosts.leaders()[host as usize];
+    let leader = |host: u32| leaders[host as usize];
     if step > 1 {
         if own.is_some() && me.is_multiple_of(step) {
             let block = (me..(me + step).min(hosts.count())).map(|host| job.get(leader(host), label));
@@ -78,7 +79,7 @@ fn across(
     }
     // Each host's values are in the order of its ranks.
     let mut values: Vec<_> = of_host.iter().map(Parts::iter).collect();
-    let next = |rank| values.get_mut(hosts.of(rank) as usize)?.next();
-    let all: Option<Parts> = (0..job.size()).map(next).collect();
+    let next = |&host: &u32| values.get_mut(host as usize)?.next();
+    let all: Option<Parts> = number_of.iter().map(next).collect();
     Ok(Some(all.ok_or_else(damaged)?))
 }

@@ -43,7 +43,7 @@ pub(crate) fn connect(
     if hosts.count() == 1 {
         return Ok((lines, false));
     }
-    let (me, first) = (job.rank(), hosts.leaders()[0]);
+    let (me, first) = (job.rank(), hosts.leader(0));
     let socket = if me == first { LeaderSocket::open() } else { None };
     if me == first {
         let told = socket.as_ref().map(|socket| [&socket.cookie[..], socket.description.as_bytes()].concat());
@@ -55,7 +55,7 @@ pub(crate) fn connect(
     }
     job.fence()?;
     if let Some(socket) = socket {
-        let others = &hosts.leaders()[1..];
+        let others = &hosts.numbered().0[1..];
         lines.hosts = socket.take(others);
         lines.reaches_all = lines.hosts.len() == others.len();
     }

@@ -6,32 +6,25 @@ use crate::{Bootstrap, BootstrapError};
 /// Which ranks are on which host, the same on every rank. Hosts are numbered from 0 in the order of their lowest ranks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hosts {
-    /// For each rank the number of its host.
-    of: Vec<u32>,
-    /// For each host its leader.
-    leaders: Vec<u32>,
+    /// For each rank the leader of its host: all else follows from that, and is not kept.
+    leader_of: Vec<u32>,
+    count: u32,
 }
 
 impl Hosts {
     /// All of `size` ranks on one host.
     pub fn one(size: u32, leader: u32) -> Self {
-        Self { of: vec![0; size as usize], leaders: vec![leader] }
+        Self { leader_of: vec![leader; size as usize], count: 1 }
     }
 
     /// From the leader of each rank.
     ///
     /// # Panics
-    /// A leader is no rank.
-    pub fn led_by(leader_of: &[u32]) -> Self {
-        let (mut leaders, mut numbers) = (Vec::new(), vec![None; leader_of.len()]);
-        let number = |&leader: &u32| {
-            *numbers[leader as usize].get_or_insert_with(|| {
-                leaders.push(leader);
-                leaders.len() as u32 - 1
-            })
-        };
-        let of = leader_of.iter().map(number).collect();
-        Self { of, leaders }
+    /// A leader is no rank, or is led by another.
+    pub fn led_by(leader_of: Vec<u32>) -> Self {
+        assert!(leader_of.iter().all(|&leader| leads(&leader_of, leader)), "a leader that leads nobody");
+        let count = (0..).zip(&leader_of).filter(|(rank, leader)| rank == *leader).count() as u32;
+        Self { leader_of, count }
     }
 
     /// Finds out. Collective over all ranks of the job.
@@ -64,44 +57,56 @@ impl Hosts {
         let all = host.hand_out(whole, None)?.bytes;
         let leader_of: Vec<u32> =
             all.chunks_exact(4).map(|c| u32::from_le_bytes([c[0], c[1], c[2], c[3]])).collect();
-        let leads = |&leader: &u32| leader_of.get(leader as usize) == Some(&leader);
-        if leader_of.len() != size as usize || !leader_of.iter().all(leads) {
+        if leader_of.len() != size as usize || !leader_of.iter().all(|&leader| leads(&leader_of, leader)) {
             let what = format!(
                 "{} numbers came of {size} ranks, or some name a leader that is none",
                 leader_of.len()
             );
             return Err(BootstrapError::protocol("find the hosts of the job", what));
         }
-        Ok(Self::led_by(&leader_of))
+        Ok(Self::led_by(leader_of))
     }
 
     /// How many ranks there are.
     pub fn size(&self) -> u32 {
-        self.of.len() as u32
+        self.leader_of.len() as u32
     }
 
     /// How many hosts there are.
     pub fn count(&self) -> u32 {
-        self.leaders.len() as u32
+        self.count
     }
 
-    /// The host of a rank.
+    /// The leader of a rank's host.
     ///
     /// # Panics
     /// The job has no such rank.
-    pub fn of(&self, rank: u32) -> u32 {
-        self.of[rank as usize]
+    pub fn leader(&self, rank: u32) -> u32 {
+        self.leader_of[rank as usize]
     }
 
-    /// The ranks of a host, in rising order.
-    pub fn ranks(&self, host: u32) -> impl Iterator<Item = u32> {
-        (0u32..).zip(&self.of).filter(move |(_, of)| **of == host).map(|(rank, _)| rank)
+    /// The ranks of the host with this leader, in rising order.
+    pub fn ranks(&self, leader: u32) -> impl Iterator<Item = u32> {
+        (0u32..).zip(&self.leader_of).filter(move |(_, of)| **of == leader).map(|(rank, _)| rank)
     }
 
-    /// The leader of each host.
-    pub fn leaders(&self) -> &[u32] {
-        &self.leaders
+    /// The leader of each host, and for each rank the number of its host.
+    pub fn numbered(&self) -> (Vec<u32>, Vec<u32>) {
+        let (mut leaders, mut numbers) = (Vec::new(), vec![None; self.leader_of.len()]);
+        let number = |&leader: &u32| {
+            *numbers[leader as usize].get_or_insert_with(|| {
+                leaders.push(leader);
+                leaders.len() as u32 - 1
+            })
+        };
+        let of = self.leader_of.iter().map(number).collect();
+        (leaders, of)
     }
+}
+
+/// Whether a rank is led by itself.
+fn leads(leader_of: &[u32], leader: u32) -> bool {
+    leader_of.get(leader as usize) == Some(&leader)
 }
 
 #[cfg(test)]
@@ -110,10 +115,10 @@ mod tests {
 
     #[test]
     fn hosts_are_numbered_by_their_lowest_ranks() {
-        let hosts = Hosts::led_by(&[4, 1, 4, 1, 4, 5]);
-        assert_eq!((hosts.count(), hosts.leaders()), (3, &[4, 1, 5][..]));
-        assert_eq!((0..6).map(|rank| hosts.of(rank)).collect::<Vec<_>>(), [0, 1, 0, 1, 0, 2]);
-        assert_eq!(hosts.ranks(0).collect::<Vec<_>>(), [0, 2, 4]);
-        assert_eq!(Hosts::one(3, 1), Hosts::led_by(&[1, 1, 1]));
+        let hosts = Hosts::led_by(vec![4, 1, 4, 1, 4, 5]);
+        assert_eq!(hosts.numbered(), (vec![4, 1, 5], vec![0, 1, 0, 1, 0, 2]));
+        assert_eq!((hosts.size(), hosts.count(), hosts.leader(2)), (6, 3, 4));
+        assert_eq!(hosts.ranks(4).collect::<Vec<_>>(), [0, 2, 4]);
+        assert_eq!(Hosts::one(3, 1), Hosts::led_by(vec![1, 1, 1]));
     }
 }

@@ -138,7 +138,7 @@ fn check(place: &[u32]) -> usize {
 
         let hosts = Hosts::find(rank, host).unwrap();
         for (other, theirs) in (0u32..).zip(place) {
-            assert_eq!(hosts.of(other) == hosts.of(rank.rank), *theirs == here);
+            assert_eq!(hosts.leader(other) == hosts.leader(rank.rank), *theirs == here);
         }
         for round in 0..2 {
             let all =

@@ -15,7 +15,7 @@ impl SimBootstrap {
     /// A network between hosts with one rank each.
     pub(super) fn new(rank: SimRank) -> Self {
         let leaders: Vec<u32> = (0..rank.net.config.ranks).collect();
-        Self { host: Host::alone(rank.rank), hosts: Hosts::led_by(&leaders), rank }
+        Self { host: Host::alone(rank.rank), hosts: Hosts::led_by(leaders), rank }
     }
 }
 

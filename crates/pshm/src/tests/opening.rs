@@ -61,7 +61,7 @@ fn segments_may_differ_and_may_be_empty() {
 
 #[test]
 fn ranks_on_several_hosts_are_told_that_nothing_joins_them() {
-    for rank in Together::on(Hosts::led_by(&[0, 0, 2])).expect("a job") {
+    for rank in Together::on(Hosts::led_by(vec![0, 0, 2])).expect("a job") {
         let error = open::<Seq>(&rank, &CONFIG).expect_err("two hosts").to_string();
         assert!(error.contains("on 2 hosts (rank 2 shares no memory with rank 0)"), "{error}");
     }
@@ -110,7 +110,7 @@ fn ranks_join_those_of_their_host_in_groups() {
         let wanted = group_of(me).iter().map(|&rank| (rank, (b'q', u64::from(rank))));
         assert!(from.iter().copied().eq(wanted), "{me}: {from:?}");
     };
-    let ranks = Together::on(Hosts::led_by(&[0, 1, 0, 1, 0, 1])).expect("a job");
+    let ranks = Together::on(Hosts::led_by(vec![0, 1, 0, 1, 0, 1])).expect("a job");
     std::thread::scope(|scope| ranks.into_iter().for_each(|rank| _ = scope.spawn(|| joined(rank))));
 }
 

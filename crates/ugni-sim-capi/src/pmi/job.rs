@@ -245,7 +245,7 @@ impl Facts {
     pub fn process_mapping(&self) -> String {
         let mut blocks: Vec<(u32, u32, u32)> = Vec::new();
         let mut runs: Vec<(u32, u32)> = Vec::new();
-        for host in (0..self.size).map(|rank| self.hosts.of(rank)) {
+        for host in self.hosts.numbered().1 {
             match runs.last_mut() {
                 Some((last, count)) if *last == host => *count += 1,
                 _ => runs.push((host, 1)),
@@ -386,7 +386,7 @@ mod tests {
             (&[0, 0, 0, 3, 4], "(vector,(0,1,3),(1,2,1))"),
             (&[0], "(vector,(0,1,1))"),
         ] {
-            let hosts = Hosts::led_by(led_by);
+            let hosts = Hosts::led_by(led_by.to_vec());
             job_of(&hosts, |job| assert_eq!(job.facts.process_mapping(), wanted));
         }
     }
