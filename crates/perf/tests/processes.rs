@@ -101,8 +101,8 @@ fn sleepers_and_jobs_are_measured() {
     assert!(memory.iter().all(|row| row.blocks.len() == 3 && row.unit == "B"), "{memory:?}");
 }
 
-/// A job of many ranks starts, meets, talks and ends, and what each keeps of another does not become more than the limits of the results:
-/// 256 bytes that are its own, and 128 that are shared, in whole pages.
+/// A job of many ranks starts, meets, talks and ends, and what each keeps of another does not become more than the results say: 192 bytes
+/// that are its own, and 82 that are shared, in whole pages.
 #[test]
 fn many_ranks_keep_little_of_each_other() {
     let many = if is_nightly() { 1000 } else { 256 };
@@ -110,7 +110,7 @@ fn many_ranks_keep_little_of_each_other() {
         let rows = rows(ranks, "memory");
         rows.iter().find(|row| row.variant == kind).expect("measured").p50
     };
-    for (kind, limit) in [("private-dirty", 256.0), ("shared-dirty", 128.0)] {
+    for (kind, limit) in [("private-dirty", 208.0), ("shared-dirty", 128.0)] {
         let more = keeps(many, kind) - keeps(64, kind);
         assert!(
             more <= limit * f64::from(many - 64) + 8192.0,
