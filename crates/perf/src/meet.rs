@@ -1,24 +1,35 @@
-//! The barrier, and atomic operations.
+//! Barriers, teams, and atomic operations.
 
 use crate::raw;
 use crate::session::{PerfMode, Plan, Session, Who, since};
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use gasworks::{AtomicOp, AtomicOps, Categories, Favor};
 use std::hint::black_box;
 use std::time::Instant;
 
-/// The barrier of all ranks.
+/// The barrier of all ranks; that of another team of the same ranks; and how long it takes to make and drop such a team.
 pub fn barrier<M: PerfMode>(session: &Session<'_, M>) -> Result<()> {
-    let plan = Plan { who: Who::First, single: true, ..Plan::new("barrier", "shared", 0) };
-    session.measure(&plan, |block| {
-        let begin = Instant::now();
-        block.begin();
-        for _ in 0..block.n {
-            session.agent.barrier()?;
-            block.done();
-        }
-        Ok(since(begin))
-    })
+    let (everyone, key) = (session.job.everyone(), -i64::from(session.rank()));
+    let split = || everyone.split(&session.agent, Some(0), key);
+    for variant in ["shared", "team", "split"].into_iter().filter(|variant| session.wants(variant)) {
+        let team = split()?.context("a rank with a colour has a team")?;
+        let within = session.agent.on(&team);
+        let agent = if variant == "team" { &within } else { &session.agent };
+        let plan = Plan { who: Who::First, single: true, ..Plan::new("barrier", variant, 0) };
+        session.measure(&plan, |block| {
+            let begin = Instant::now();
+            block.begin();
+            for _ in 0..block.n {
+                match variant {
+                    "split" => drop(split()?),
+                    _ => agent.barrier()?,
+                }
+                block.done();
+            }
+            Ok(since(begin))
+        })?;
+    }
+    Ok(())
 }
 
 /// Fetch-and-add on a word of the partner's, and sums that nothing is fetched of; where the network does them, also by processors. Then the

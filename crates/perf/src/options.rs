@@ -23,7 +23,7 @@ the processors move, and only figures with the same one can be compared.
   get-bandwidth  the same for gets
   given          puts and gets of memory that the partner has given to a region, in places that lie in their pages as
                  those of the partner do or not (askew): by process_vm_*, or with GASWORKS_PROCESS_VM=0 by messages
-  barrier        the barrier of all ranks
+  barrier        the barrier of all ranks, that of a team of them, and splitting them
   atomic         fetch-and-add on a word of the partner's, and a flood of sums; where the network does them, also by
                  processors (near); beside the processor's own
   gups           random updates of a table spread over the ranks: get and put of each, atomic, and batches of messages

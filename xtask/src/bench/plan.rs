@@ -263,7 +263,7 @@ pub const GROUPS: &[Group] = &[
     Group {
         name: "barrier, 2 ranks",
         scatters: true,
-        launches: &[two("barrier"), two("raw --variant raw-barrier")],
+        launches: &[two("barrier --variant shared"), two("raw --variant raw-barrier")],
         question: Some(("barrier", 0, 2)),
         checks: &[
             to(
@@ -281,7 +281,7 @@ pub const GROUPS: &[Group] = &[
         name: "barrier, 4 ranks on 2 cores",
         scatters: true,
         place: Place::Ordinary,
-        launches: &[many(4, "barrier")],
+        launches: &[many(4, "barrier --variant shared")],
         question: Some(("barrier", 0, 4)),
         checks: &[to(
             "barrier, 4 ranks on 2 cores, to the best peer",
@@ -310,7 +310,7 @@ pub const GROUPS: &[Group] = &[
     Group {
         name: "barrier, 2 ranks on one core",
         place: Place::OneCore,
-        launches: &[two("barrier")],
+        launches: &[two("barrier --variant shared")],
         checks: &[at_most("barrier, 2 ranks on one core, ns", pick("barrier", "shared", 0), 5_000.0)],
         quick: true,
         ..GROUP

@@ -2,7 +2,8 @@
 //! between two runs, divided by the difference of their operations. `gascount OPERATION N`: messages between two ranks, which are this process's,
 //! so that one thread does in turn what both of them do; everything else as a job of one rank. `par:short-flood` is that operation where
 //! several threads may communicate, `team:put-val` on a member of a team of three, `region:put-val` on a region of this rank's,
-//! `on-region-put-val` by an agent on that region.
+//! `on-region-put-val` by an agent on that region. `meet:job-2` is the barrier of two ranks, both of this process, where several threads may
+//! communicate, and `meet:team-2` that of another team of the same ranks.
 //!
 //! At its end it prints how many allocations the operations made.
 //!
@@ -13,7 +14,7 @@
 use anyhow::{Context, Result, bail, ensure};
 use gasworks::{
     Agent, Config, GlobalPtr, Job, Landed, LongRequest, MediumRequest, Par, ParSync, Payload, Reply, Request,
-    Seq, ShortRequest, Table, ThreadMode,
+    Seq, ShortRequest, Table, Team, ThreadMode,
 };
 use gasworks_bootstrap::Together;
 use gasworks_sync::atomic::{AtomicU64, Ordering};
@@ -169,6 +170,7 @@ fn run() -> Result<()> {
         Some(("par", kind)) => return messages(in_par, kind, times, payload),
         Some(("team", kind)) => return on_team(kind, times),
         Some(("region", kind)) => return in_region(false, kind, times),
+        Some(("meet", kind @ ("job" | "team"))) => return barriers(kind == "team", bytes as u32, times),
         _ => {}
     }
     if let Some(kind) = kind.strip_prefix("on-region-") {
@@ -258,6 +260,50 @@ fn on_team(kind: &str, times: u64) -> Result<()> {
     ring(&agent.on(&team), kind, black_box(job.alloc::<u64>(RING)?.on(next)), times)?;
     drop(team);
     std::mem::forget(job);
+    Ok(())
+}
+
+type Opened = (&'static Job<Par>, Option<Team<'static, Par>>);
+
+/// The agent of a rank, or of its team if it has one.
+fn agent_of((job, team): &Opened) -> Result<Agent<'_, Par>> {
+    let agent = job.agent()?;
+    Ok(if let Some(team) = team { agent.on(team) } else { agent })
+}
+
+/// The barrier of so many ranks, or of a team of all of them: one thread begins it for each, and then ends it for each.
+fn barriers(of_team: bool, ranks: u32, times: u64) -> Result<()> {
+    let open = move |bootstrap| -> Result<Opened> {
+        let job = Job::open_by(Box::new(bootstrap), Config::from_env()?, Table::<Par>::new())?;
+        // Nobody closes it, as below.
+        let job: &'static Job<Par> = Box::leak(Box::new(job));
+        let key = if of_team { -i64::from(job.rank()) } else { 0 };
+        Ok((job, job.everyone().split(&job.agent()?, of_team.then_some(0), key)?))
+    };
+    let ranks: Vec<_> = Together::ranks(ranks)?;
+    let opening: Vec<_> = ranks.into_iter().map(|rank| std::thread::spawn(move || open(rank))).collect();
+    let opened =
+        opening.into_iter().map(|rank| rank.join().map_err(|_| anyhow::anyhow!("a rank panicked"))?);
+    let opened = opened.collect::<Result<Vec<_>>>()?;
+    let agents = opened.iter().map(agent_of).collect::<Result<Vec<_>>>()?;
+    let mut phases = Vec::with_capacity(agents.len());
+    let before = ALLOCATOR.made.load(Ordering::Relaxed);
+    each(black_box(times), |_| {
+        for agent in &agents {
+            phases.push(agent.barrier_begin()?);
+        }
+        for (agent, phase) in agents.iter().zip(phases.drain(..)) {
+            while !phase.test(agent)? {
+                for other in &agents {
+                    other.poll()?;
+                }
+            }
+        }
+        Ok(())
+    })?;
+    println!("allocations {}", ALLOCATOR.made.load(Ordering::Relaxed) - before);
+    drop((agents, phases));
+    std::mem::forget(opened);
     Ok(())
 }
 
