@@ -50,7 +50,9 @@ pub use message::Category;
 pub use sleep::WaitSet;
 pub use team::{Members, TeamError};
 pub use view::{RemoteAddr, TeamRows, View};
-pub use wire::{Arrived, Attributes, Bell, Class, Limits, Reservation, SharedBarrier, Wait, Wire, WireError};
+pub use wire::{
+    Arrived, Attributes, Bell, Class, Limits, Reservation, SharedBarrier, TeamBarriers, Wait, Wire, WireError,
+};
 
 use gasworks_sync::{Mode, Par, ParSync, Seq};
 use std::sync::Arc;

@@ -9,7 +9,7 @@
 
 use crate::flow::Flow;
 use crate::message::{First, MAX_HEAD};
-use crate::{Category, Rank};
+use crate::{Category, Members, Rank};
 use gasworks_shmem::barrier::Name;
 use gasworks_shmem::blocks::Lent;
 use gasworks_shmem::doorbell::Doorbell;
@@ -346,6 +346,19 @@ pub trait SharedBarrier {
     fn arrive(&self, name: Name);
     /// Once everybody has arrived in the phase of the last [`arrive`](Self::arrive), the name that all agree on.
     fn done(&self) -> Option<Name>;
+}
+
+/// How many teams at most of one rank have a barrier of [`TeamBarriers`] at a time: what a mask of slots has room for.
+pub const TEAM_SLOTS: u32 = 24;
+
+/// Barriers in shared memory for teams whose members share it. Each rank has numbered slots, and a team's barrier takes the slot of one
+/// number at all its members, who agree on a number that is free at each.
+pub trait TeamBarriers {
+    /// A bit for each of this rank's slots, at most [`TEAM_SLOTS`], in which there is no barrier, nor one which another member has not left.
+    fn free_slots(&self) -> u32;
+    /// This rank's side of the barrier of these members in their slots of this number, which must have been free at all of them. It is left
+    /// when it is dropped. `None` if a member is not reached through shared memory, on all members alike.
+    fn open(&self, slot: u32, members: &Members) -> Option<Box<dyn SharedBarrier + Send + Sync>>;
 }
 
 #[cfg(test)]

@@ -24,7 +24,7 @@ struct Rank {
 fn open(rank: &SimRank) -> Result<Rank, Error> {
     let (ranks, handlers, heard) = (rank.config().ranks, Handlers::new(), Arc::new(AtomicU64::new(0)));
     let counted = heard.clone();
-    let teams = Teams::register::<Seq>(ranks, &handlers, |state| {
+    let teams = Teams::register::<Seq>(ranks, rank.teams(), &handlers, |state| {
         Box::new(move |piece: &Incoming<'_, Seq>| {
             counted.fetch_add(1, Ordering::Relaxed);
             state.hear(piece)
@@ -40,14 +40,14 @@ fn open(rank: &SimRank) -> Result<Rank, Error> {
     Ok(Rank { engine, teams, everyone: Team::everyone(rank.rank(), ranks), heard })
 }
 
-/// Runs `body` on every rank of a net whose messages carry so many bytes; what each returned.
+/// Runs `body` on every rank of a net whose messages carry so many bytes, and whose ranks share memory or do not; what each returned.
 fn on_ranks<R: Send>(
     ranks: u32,
     seed: u64,
-    max_medium: usize,
+    (max_medium, mapped): (usize, bool),
     body: impl Fn(&Rank) -> Result<R, Error> + Sync,
 ) -> Vec<R> {
-    let config = SimConfig { max_medium, mapped: false, ..SimConfig::varied(ranks, seed) };
+    let config = SimConfig { max_medium, mapped, ..SimConfig::varied(ranks, seed) };
     let ended = simnet::run(config, |rank| {
         let rank = open(&rank)?;
         let result = body(&rank)?;
@@ -81,33 +81,37 @@ fn splits_are_as_in_a_plain_model() {
     for (ranks, seed, max_medium) in
         [(1, 1, 64), (2, 2, 24), (3, 3, 40), (5, 4, 100), (8, 5, 25), (13, 6, 64)]
     {
-        let found = on_ranks(ranks, seed, max_medium, |Rank { engine, teams, everyone, .. }| {
-            let mut found = Vec::new();
-            for start in 0..3 {
-                let (mut team, mut list) = (None::<Team>, (0..ranks).collect::<Vec<_>>());
-                for depth in 0..6u64 {
-                    let round = 10 * start + depth;
-                    let said = |rank| {
-                        let chance = mix(seed, round, rank);
-                        let color = (!chance.is_multiple_of(8)).then_some((chance >> 8) as u32 % 2);
-                        (color, ((chance >> 16) % 5) as i64 - 2)
-                    };
-                    let (color, key) = said(engine.rank());
-                    let split = teams.split(engine, team.as_ref().unwrap_or(everyone), color, key)?;
-                    let Some(color) = color else {
-                        assert!(split.is_none());
-                        break;
-                    };
-                    let split = split.expect("a team");
-                    list = model(&list, color, said);
-                    assert_eq!(**split.members(), Members::list(list.iter().copied(), ranks).expect("ranks"));
-                    assert_eq!(list[split.own() as usize], engine.rank());
-                    found.push((split.number(), list.clone()));
-                    team = Some(split);
+        let found =
+            on_ranks(ranks, seed, (max_medium, seed % 2 == 0), |Rank { engine, teams, everyone, .. }| {
+                let mut found = Vec::new();
+                for start in 0..3 {
+                    let (mut team, mut list) = (None::<Team>, (0..ranks).collect::<Vec<_>>());
+                    for depth in 0..6u64 {
+                        let round = 10 * start + depth;
+                        let said = |rank| {
+                            let chance = mix(seed, round, rank);
+                            let color = (!chance.is_multiple_of(8)).then_some((chance >> 8) as u32 % 2);
+                            (color, ((chance >> 16) % 5) as i64 - 2)
+                        };
+                        let (color, key) = said(engine.rank());
+                        let split = teams.split(engine, team.as_ref().unwrap_or(everyone), color, key)?;
+                        let Some(color) = color else {
+                            assert!(split.is_none());
+                            break;
+                        };
+                        let split = split.expect("a team");
+                        list = model(&list, color, said);
+                        assert_eq!(
+                            **split.members(),
+                            Members::list(list.iter().copied(), ranks).expect("ranks")
+                        );
+                        assert_eq!(list[split.own() as usize], engine.rank());
+                        found.push((split.number(), list.clone()));
+                        team = Some(split);
+                    }
                 }
-            }
-            Ok(found)
-        });
+                Ok(found)
+            });
         let mut by_number = std::collections::BTreeMap::<TeamNumber, (Vec<u32>, usize)>::new();
         for (number, list) in found.into_iter().flatten() {
             assert_ne!(number, TeamNumber::EVERYONE);
@@ -123,7 +127,7 @@ fn splits_are_as_in_a_plain_model() {
 #[test]
 fn a_split_takes_a_message_of_each_member_for_each_doubling() {
     for (ranks, doublings) in [(1, 0), (2, 1), (3, 2), (4, 2), (7, 3), (16, 4)] {
-        let heard = on_ranks(ranks, 7, 4096, |Rank { engine, teams, everyone, heard }| {
+        let heard = on_ranks(ranks, 7, (4096, false), |Rank { engine, teams, everyone, heard }| {
             teams.split(engine, everyone, Some(engine.rank() % 2), 0)?;
             Ok(heard.load(Ordering::Relaxed))
         });
@@ -132,35 +136,76 @@ fn a_split_takes_a_message_of_each_member_for_each_doubling() {
     }
 }
 
+/// By messages and in shared memory; the names that members agree on are the same.
 #[test]
 fn nobody_leaves_the_barrier_of_a_team_before_its_last_has_come() {
-    let arrived = [AtomicU64::new(0), AtomicU64::new(0)];
-    on_ranks(7, 8, 64, |Rank { engine, teams, everyone, .. }| {
-        let parity = engine.rank() % 2;
-        let team = teams.split(engine, everyone, Some(parity), -i64::from(engine.rank()))?.expect("a team");
-        let (team, size) = (Arc::new(team), 4 - u64::from(parity));
-        let barrier = Barrier::<Seq>::new(Way::Team(TeamBarrier::new(teams.clone(), team.clone())));
-        for phase in 1..=40u64 {
-            arrived[parity as usize].fetch_add(1, Ordering::Relaxed);
-            let odd = u64::from(team.own()) == phase % size;
-            let (name, agreed) = match phase % 4 {
-                0 => (Name::Any, Name::Any),
-                1 => (if odd { Name::Is(7) } else { Name::Any }, Name::Is(7)),
-                2 => (Name::Is(odd.into()), Name::Mismatch),
-                _ => (if odd { Name::Mismatch } else { Name::Any }, Name::Mismatch),
-            };
-            let number = barrier.begin(engine, name)?;
-            assert!(barrier.begin(engine, name).is_err_and(|e| e.to_string().contains("begun twice")));
-            assert_eq!(barrier.wait(engine, number, name)?, agreed, "phase {phase}");
-            assert!(arrived[parity as usize].load(Ordering::Relaxed) >= phase * size, "phase {phase}");
-        }
-        Ok(())
-    });
+    for mapped in [false, true] {
+        let arrived = [AtomicU64::new(0), AtomicU64::new(0)];
+        on_ranks(7, 8, (64, mapped), |Rank { engine, teams, everyone, heard }| {
+            let parity = engine.rank() % 2;
+            let key = -i64::from(engine.rank());
+            let team = teams.split(engine, everyone, Some(parity), key)?.expect("a team");
+            assert_eq!(team.barrier().is_some(), mapped);
+            let (team, size) = (Arc::new(team), 4 - u64::from(parity));
+            let barrier = Barrier::<Seq>::new(Way::Team(TeamBarrier::new(teams.clone(), team.clone())));
+            let before = heard.load(Ordering::Relaxed);
+            for phase in 1..=40u64 {
+                arrived[parity as usize].fetch_add(1, Ordering::Relaxed);
+                let odd = u64::from(team.own()) == phase % size;
+                let (name, agreed) = match phase % 4 {
+                    0 => (Name::Any, Name::Any),
+                    1 => (if odd { Name::Is(7) } else { Name::Any }, Name::Is(7)),
+                    2 => (Name::Is(odd.into()), Name::Mismatch),
+                    _ => (if odd { Name::Mismatch } else { Name::Any }, Name::Mismatch),
+                };
+                let number = barrier.begin(engine, name)?;
+                assert!(barrier.begin(engine, name).is_err_and(|e| e.to_string().contains("begun twice")));
+                assert_eq!(barrier.wait(engine, number, name)?, agreed, "phase {phase}");
+                assert!(arrived[parity as usize].load(Ordering::Relaxed) >= phase * size, "phase {phase}");
+            }
+            // Some of the first phase and of the collectives before and after may be among them.
+            let by_messages = heard.load(Ordering::Relaxed) - before;
+            assert_eq!(by_messages < 70, mapped, "{by_messages} messages");
+            Ok(())
+        });
+    }
+}
+
+/// Teams come and go in another order on each rank, some with a phase that nobody has finished, or not everybody begun; more of them are there at
+/// once than ranks have slots. What each is and agrees on is the same as without shared memory.
+#[test]
+fn slots_are_used_again_when_all_have_left_and_else_a_team_meets_by_messages() {
+    for (ranks, seed) in [(2, 20), (3, 21), (6, 22)] {
+        let shared = AtomicU64::new(0);
+        on_ranks(ranks, seed, (512, true), |Rank { engine, teams, everyone, .. }| {
+            let mut kept = std::collections::VecDeque::new();
+            for round in 0..60u32 {
+                let color = mix(seed, round.into(), engine.rank()) as u32 % 2;
+                let team = Arc::new(teams.split(engine, everyone, Some(color), 0)?.expect("a team"));
+                shared.fetch_add(team.barrier().is_some().into(), Ordering::Relaxed);
+                let barrier = Barrier::<Seq>::new(Way::Team(TeamBarrier::new(teams.clone(), team)));
+                for name in [Name::Is(color), Name::Any, Name::Is(round)] {
+                    let number = barrier.begin(engine, name)?;
+                    assert_eq!(barrier.wait(engine, number, name)?, name, "round {round}");
+                }
+                if (round + engine.rank()).is_multiple_of(3) {
+                    let _ = barrier.begin(engine, Name::Mismatch)?;
+                }
+                kept.push_back(barrier);
+                if kept.len() as u64 > mix(seed, round.into(), !engine.rank()) % 5 {
+                    kept.pop_front();
+                }
+            }
+            Ok(())
+        });
+        let (shared, all) = (shared.load(Ordering::Relaxed), u64::from(ranks) * 60);
+        assert!((10..all).contains(&shared), "of {all} teams {shared} met in shared memory");
+    }
 }
 
 #[test]
 fn members_that_do_not_do_the_same_are_told_so_alike() {
-    let said = on_ranks(5, 9, 4096, |Rank { engine, teams, everyone, .. }| {
+    let said = on_ranks(5, 9, (4096, true), |Rank { engine, teams, everyone, .. }| {
         let rank = engine.rank();
         let create = |list: &[u32]| match teams.create(engine, everyone, list.iter().copied()) {
             Ok(team) => format!("{:?}", team.map(|team| team.own())),

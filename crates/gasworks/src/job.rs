@@ -112,7 +112,7 @@ impl<M: ThreadMode> Job<M> {
         let cores = greet(&*bootstrap, &handlers.describe(), handlers.fingerprint())?;
         let (patience, process_vm) = (flow::patience(ranks as usize, cores)?, flow::process_vm()?);
         kill_point!("job.open.greeted");
-        let Transport { wires, route, peers, rdma, barrier, witness, together } =
+        let Transport { wires, route, peers, rdma, barrier, teams, witness, together } =
             network.open(&*bootstrap, &config)?;
         let observation = Observation::start(rank, ranks, &handlers)?;
         let observer = observation.as_ref().map(|observation| observation.observer.clone());
@@ -137,7 +137,8 @@ impl<M: ThreadMode> Job<M> {
             Ok(())
         };
         let way = Way::choose(rank, ranks, barrier, &handlers, |state| M::hear(state, step))?;
-        let teams = Teams::register(ranks, &handlers, |state| M::hear(state, Exchanges::hear))?;
+        let shared = teams.filter(|_| matches!(way, Way::Shared(_)));
+        let teams = Teams::register(ranks, shared, &handlers, |state| M::hear(state, Exchanges::hear))?;
         let witness = way.witness().or(witness);
         let way = way.observed(observer.clone());
         let parts = gasworks_core::Parts {

@@ -1,7 +1,7 @@
 //! What moves a job's messages and transfers.
 
 use gasworks_core::observe::Witness;
-use gasworks_core::{CoreMode, Domains};
+use gasworks_core::{CoreMode, Domains, TeamBarriers};
 use gasworks_memory::RegionTable;
 use std::sync::Arc;
 
@@ -17,6 +17,8 @@ pub struct Transport<M: CoreMode> {
     pub rdma: Domains<M>,
     /// A barrier of its own, if it has one; without one the barrier goes by messages.
     pub barrier: Option<Box<M::Barrier>>,
+    /// Barriers for teams whose members share memory, if it has some; used where the job's barrier is the transport's, too.
+    pub teams: Option<Arc<dyn TeamBarriers + Send + Sync>>,
     /// What sees from outside where this rank is in that barrier.
     pub witness: Option<Arc<dyn Witness>>,
     /// How many ranks of a host share memory at most, in the order of their numbers; 0 for all of them.

@@ -1,9 +1,11 @@
-//! The barrier of the ranks that share memory.
+//! The barriers of the ranks that share memory, and of teams of them.
 
 use crate::region::Host;
+use crate::slots::TeamMeeting;
 use gasworks_core::observe::{Standing, Witness};
 use gasworks_core::wire::ring;
-use gasworks_core::{Name, SharedBarrier};
+use gasworks_core::{Members, Name, SharedBarrier, TeamBarriers};
+use gasworks_shmem::barrier::Barrier;
 use gasworks_sync::Mode;
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -31,13 +33,77 @@ impl<M: Mode> SharedBarrier for ShmBarrier<M> {
 
     #[inline]
     fn done(&self) -> Option<Name> {
-        if M::PARALLEL { self.host.barrier.done() } else { self.host.barrier.done_alone() }
+        done::<M>(&self.host.barrier)
     }
+}
+
+#[inline]
+fn done<M: Mode>(barrier: &Barrier<'_>) -> Option<Name> {
+    if M::PARALLEL { barrier.done() } else { barrier.done_alone() }
 }
 
 impl Witness for Host {
     fn standing(&self) -> Standing {
         let (begun, waiting) = self.barrier.standing();
         Standing { begun, waiting }
+    }
+}
+
+/// Barriers for teams of the ranks that share memory.
+#[derive(Debug)]
+pub struct ShmTeams<M: Mode> {
+    host: Arc<Host>,
+    mode: PhantomData<M>,
+}
+
+impl<M: Mode> ShmTeams<M> {
+    pub(crate) fn new(host: Arc<Host>) -> Self {
+        Self { host, mode: PhantomData }
+    }
+}
+
+impl<M: Mode> TeamBarriers for ShmTeams<M> {
+    fn free_slots(&self) -> u32 {
+        self.host.slots.free(|slot| self.host.team_meeting(slot, self.host.me))
+    }
+
+    fn open(&self, slot: u32, members: &Members) -> Option<Box<dyn SharedBarrier + Send + Sync>> {
+        let host = &self.host;
+        let meetings: Option<Box<[_]>> = members.iter().map(|rank| host.team_meeting(slot, rank)).collect();
+        let bells: Option<Box<[_]>> = members.iter().map(|rank| host.bell(rank)).collect();
+        let (meetings, bells, own) = (meetings?, bells?, members.member_of(host.me)?);
+        let barrier = Barrier::new(meetings.iter().copied(), own as usize, host.radix)?;
+        let team = Arc::new(TeamMeeting { barrier, meetings, bells });
+        let is_taken = host.slots.take(slot, team.clone());
+        is_taken
+            .then(|| Box::new(TeamBarrier::<M> { host: host.clone(), slot, team, mode: PhantomData }) as _)
+    }
+}
+
+/// A team's barrier in shared memory, which is left when this is dropped.
+struct TeamBarrier<M: Mode> {
+    host: Arc<Host>,
+    slot: u32,
+    team: Arc<TeamMeeting>,
+    mode: PhantomData<M>,
+}
+
+impl<M: Mode> SharedBarrier for TeamBarrier<M> {
+    #[inline]
+    fn arrive(&self, name: Name) {
+        if self.team.barrier.arrive(name) {
+            self.team.bells.iter().for_each(|bell| ring(bell));
+        }
+    }
+
+    #[inline]
+    fn done(&self) -> Option<Name> {
+        done::<M>(&self.team.barrier)
+    }
+}
+
+impl<M: Mode> Drop for TeamBarrier<M> {
+    fn drop(&mut self) {
+        self.host.slots.leave(self.slot);
     }
 }

@@ -4,6 +4,7 @@
 //! The sizes follow from a few numbers that each rank announces; all compute the same from them, and check that the file has room
 //! for it.
 
+use gasworks_core::wire::TEAM_SLOTS;
 use gasworks_shmem::barrier::Meeting;
 use gasworks_shmem::inbox::{Control, Slot};
 use std::sync::Arc;
@@ -19,7 +20,8 @@ pub(crate) const SLACK: u32 = 64;
 pub(crate) const PAGE: u64 = 64 << 10;
 
 /// What even silent ranks touch of one another: the card of each, which is a line, and the barrier's counts. So those of all ranks fill a
-/// few pages, and a rank's queues and its segment cost a peer neither memory nor page tables until the two talk.
+/// few pages, and a rank's queues and its segment cost a peer neither memory nor page tables until the two talk. Behind them lie the counts
+/// of teams' barriers, which cost nothing until there are teams.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cards {
     /// How many ranks there are.
@@ -45,9 +47,15 @@ impl Cards {
         bells + number * size_of::<Meeting>()
     }
 
+    /// Where a rank's count for the barrier of a team is that has its slot of this number.
+    pub(crate) fn team_meeting(self, slot: u32, rank: usize) -> usize {
+        self.meeting((slot as usize + 1) * self.ranks + rank)
+    }
+
     /// The bytes that all take; `None` if no address space holds them.
     fn len(self) -> Option<usize> {
-        self.ranks.checked_mul(Self::LINE + size_of::<Meeting>())?.checked_add(align_of::<Meeting>())
+        let meetings = (TEAM_SLOTS as usize + 1) * size_of::<Meeting>();
+        self.ranks.checked_mul(Self::LINE + meetings)?.checked_add(align_of::<Meeting>())
     }
 }
 
@@ -262,7 +270,7 @@ mod tests {
         let ranks = [(small, 5000), (large, 0), (small, 1 << 40), (large, 2 << 20)];
         for page in [PAGE as usize, 2 << 20] {
             let file = FileLayout::of(&ranks, page as u64).expect("it fits");
-            let mut at = Cards { ranks: ranks.len() }.meeting(ranks.len());
+            let mut at = Cards { ranks: ranks.len() }.team_meeting(TEAM_SLOTS - 1, ranks.len());
             for (place, (shape, _)) in file.places.iter().zip(ranks) {
                 assert!(place.queues >= at && place.queues % page == 0);
                 assert_eq!(place.layout.len, shape.lay_out().expect("it fits").len);

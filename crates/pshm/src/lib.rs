@@ -8,7 +8,8 @@
 //! - [`open`]: collective; from a bootstrap to a transport, a table of peers and a barrier. [`join`] is that for a job that has ranks
 //!   elsewhere, too.
 //! - [`Pshm`]: the transport, which implements [`gasworks_core::Wire`].
-//! - [`ShmBarrier`]: the barrier, which implements [`gasworks_core::SharedBarrier`].
+//! - [`ShmBarrier`]: the barrier, which implements [`gasworks_core::SharedBarrier`]. [`ShmTeams`]: those of teams (`slots`), which implements
+//!   [`gasworks_core::TeamBarriers`].
 #![deny(missing_docs)]
 
 mod announce;
@@ -28,12 +29,13 @@ mod region;
 mod regions;
 mod settings;
 mod sizes;
+mod slots;
 mod stage;
 #[cfg(test)]
 mod tests;
 mod wire;
 
-pub use barrier::ShmBarrier;
+pub use barrier::{ShmBarrier, ShmTeams};
 pub use config::{Beside, Config};
 pub use error::PshmError;
 pub use grow::Segments;

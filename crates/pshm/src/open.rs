@@ -8,7 +8,7 @@
 //!   it has. Nobody has references to those bytes but to atomics.
 
 use crate::announce::{self, FAILED};
-use crate::barrier::ShmBarrier;
+use crate::barrier::{ShmBarrier, ShmTeams};
 use crate::config::{Beside, Config};
 use crate::error::PshmError;
 use crate::file::{self, Given};
@@ -41,6 +41,8 @@ pub struct Opened<M: Mode> {
     pub peers: RegionTable,
     /// The barrier of the ranks.
     pub barrier: ShmBarrier<M>,
+    /// Barriers of teams of them.
+    pub teams: ShmTeams<M>,
     /// What sees where this rank is in it.
     pub witness: Arc<dyn Witness>,
     /// What this rank's memory lies in.
@@ -58,6 +60,8 @@ pub struct Joined<M: Mode> {
     pub regions: Arc<RegionFile>,
     /// Their barrier.
     pub barrier: ShmBarrier<M>,
+    /// Barriers of teams of them.
+    pub teams: ShmTeams<M>,
     /// What sees where this rank is in it.
     pub witness: Arc<dyn Witness>,
     /// What this rank's memory lies in.
@@ -73,14 +77,15 @@ pub fn open<M: Mode>(bootstrap: &dyn Bootstrap, config: &Config) -> Result<Opene
     if let Some(rank) = (0..bootstrap.size()).find(|&rank| hosts.leader(rank) != hosts.leader(0)) {
         return Err(PshmError::Elsewhere { hosts: hosts.count(), rank });
     }
-    let Joined { mut wire, segments, regions, barrier, witness, pages } = join(bootstrap, config, None)?;
+    let Joined { mut wire, segments, regions, barrier, teams, witness, pages } =
+        join(bootstrap, config, None)?;
     // No Long is larger than the largest segment.
     wire.max_long = segments.peers().map(|(_, peer)| peer.mapped.len() as u64).max().unwrap_or(0);
     let near = segments.clone();
     // SAFETY: open.1: `segments` keeps mapped what it says of them.
     let peers = unsafe { RegionTable::growing(near.peers().map(|(_, peer)| peer), segments, Grows::AnyTime) };
     let peers = peers.with_regions(regions);
-    Ok(Opened { wire, peers, barrier, witness, pages })
+    Ok(Opened { wire, peers, barrier, teams, witness, pages })
 }
 
 /// Collective: opens the transport between ranks of this host: all of them, if there is no network besides that says otherwise.
@@ -172,8 +177,8 @@ pub fn join<M: Mode>(
     tracing::debug!(me, ?ranks, segment = announcement.segment, ?pages, "shared-memory transport open");
     let Config { depth, total, volume, .. } = *config;
     let wire = Pshm::new(host.clone(), Flow { depth, total, volume })?;
-    let barrier = ShmBarrier::new(host.clone());
-    Ok(Joined { wire, segments: Arc::new(segments), regions, witness: host, barrier, pages })
+    let (barrier, teams) = (ShmBarrier::new(host.clone()), ShmTeams::new(host.clone()));
+    Ok(Joined { wire, segments: Arc::new(segments), regions, witness: host, barrier, teams, pages })
 }
 
 /// Has this rank's queues and segment lie in such pages, near the processors that it may run on.

@@ -10,6 +10,7 @@
 use crate::announce::Announcement;
 use crate::error::PshmError;
 use crate::layout::{Cards, FileLayout, Layout, MAX_MEDIUM, in_pages};
+use crate::slots::Slots;
 use gasworks_memory::{Peer, PeerFlags};
 use gasworks_os::jobs::Guard;
 use gasworks_os::memfd::{self, Mapping, Reserved};
@@ -95,6 +96,10 @@ pub(crate) struct Host {
     /// What there is of each.
     pub regions: Box<[Region]>,
     pub barrier: Barrier<'static>,
+    /// How many ranks meet at each count of a barrier; 0 for all.
+    pub radix: usize,
+    /// Barriers of teams.
+    pub slots: Slots,
     /// The size of the pages in which segments are shown.
     pub page: usize,
     /// Where this rank's own segment begins in the file.
@@ -102,7 +107,7 @@ pub(crate) struct Host {
     /// Names for the report of a fault; taken back before the mappings go.
     names: <Par as Mode>::Lock<Vec<Guard>>,
     /// The cards of all, and their queues.
-    all: VolatileSlice<'static>,
+    pub(crate) all: VolatileSlice<'static>,
     mapped: Mapped,
     job: Box<str>,
 }
@@ -164,6 +169,8 @@ impl Host {
         Ok(Self {
             me,
             barrier,
+            radix,
+            slots: Slots::new(),
             regions: regions.into(),
             page: shown_page(layout, announced),
             number: ranks.number(me),
@@ -176,7 +183,7 @@ impl Host {
         })
     }
 
-    fn cards(&self) -> Cards {
+    pub(crate) fn cards(&self) -> Cards {
         Cards { ranks: self.regions.len() }
     }
 
@@ -185,14 +192,27 @@ impl Host {
         self.bells().zip(&self.regions).filter_map(|(bell, region)| region.seat(bell))
     }
 
-    /// The bell of the rank with this number.
-    pub(crate) fn bell(&self, number: usize) -> Option<&'static Doorbell> {
-        card(self.all, self.cards().bell(number))
-    }
-
     /// The bells of the ranks, in their order.
     pub(crate) fn bells(&self) -> impl Iterator<Item = &'static Doorbell> {
-        (0..self.regions.len()).filter_map(|number| self.bell(number))
+        let cards = self.cards();
+        (0..self.regions.len()).filter_map(move |number| card(self.all, cards.bell(number)))
+    }
+
+    /// The bell of a rank, if it is one of those that share memory.
+    pub(crate) fn bell(&self, rank: u32) -> Option<&'static Doorbell> {
+        let number = Some(self.ranks.number(rank)).filter(|&number| number < self.regions.len());
+        card(self.all, self.cards().bell(number?))
+    }
+
+    /// A rank's meeting for a team that has its slot of this number, if it is one of those that share memory.
+    pub(crate) fn team_meeting(&self, slot: u32, rank: u32) -> Option<&'static Meeting> {
+        let number = Some(self.ranks.number(rank)).filter(|&number| number < self.regions.len());
+        card(self.all, self.cards().team_meeting(slot, number?))
+    }
+
+    /// Whether something holds of the barrier of all ranks, and of those of all teams that this rank is in.
+    pub(crate) fn all_barriers(&self, mut holds: impl FnMut(&Barrier<'static>) -> bool) -> bool {
+        holds(&self.barrier) && self.slots.all(holds)
     }
 
     /// How many bytes of a rank's segment may be used, as it says.

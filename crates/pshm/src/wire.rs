@@ -16,6 +16,7 @@ use gasworks_core::wire::{no_such_block, ring};
 use gasworks_core::{
     Arrived, Attributes, Bell, Class, Flow, Limits, Rank, Reservation, Wait, Wire, WireError,
 };
+use gasworks_shmem::barrier::Barrier;
 use gasworks_shmem::blocks::{Lent, Stock};
 use gasworks_shmem::doorbell::Doorbell;
 use gasworks_shmem::inbox::{Block, Damage, MAX_HEAD, MAX_INLINE, Message, Payload};
@@ -113,7 +114,7 @@ impl<M: Mode> Pshm<M> {
         let queues = Queues::new(host.me, host.ranks.clone(), host.seats(), BATCH);
         let what = "its host has more ranks than a message can name";
         let queues = queues.ok_or(PshmError::Announcement { rank: host.me, what })?;
-        let bell = host.bell(host.ranks.number(host.me));
+        let bell = host.bell(host.me);
         let bell = bell.ok_or(PshmError::Announcement { rank: host.me, what: "it has no doorbell" })?;
         let bell = Arc::new(OwnBell { bell, _host: host.clone() });
         let reply_stocks = host.regions.iter().map(|_| Stock::default()).collect();
@@ -403,14 +404,17 @@ impl<M: Mode> Wire<M> for Pshm<M> {
 
     fn arm(&self) -> Result<Duration, WireError> {
         self.queues.check().map_err(|(queue, damage)| self.damaged(queue, damage))?;
-        if !self.host.barrier.is_sound() {
-            return Err(self.corrupt("the barrier counts arrivals that cannot be".into()));
+        if !self.host.all_barriers(Barrier::is_sound) {
+            return Err(self.corrupt("a barrier counts arrivals that cannot be".into()));
         }
-        let may_sleep = self.host.barrier.arm();
+        let may_sleep = self.host.all_barriers(Barrier::arm);
         if !may_sleep && !M::PARALLEL {
             // A barrier that all have come to keeps a thread awake once, which now looks whether that is what it waits
             // for. Of several threads one may have looked before they came, and would sleep on for another's look.
-            let _ = self.host.barrier.done_alone();
+            self.host.all_barriers(|barrier| {
+                let _ = barrier.done_alone();
+                true
+            });
         }
         // Where another thread is taking a message, there is work as well.
         Ok(if self.queues.arm() && may_sleep { Duration::MAX } else { Duration::ZERO })

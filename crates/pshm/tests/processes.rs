@@ -11,7 +11,7 @@ mod cut;
 mod steps;
 
 use gasworks_bootstrap::{Bootstrap, BootstrapError, Host, Hosts};
-use gasworks_core::{Arrived, Class, Name, SharedBarrier, WaitSet, Wire, WireError};
+use gasworks_core::{Arrived, Class, Members, Name, SharedBarrier, TeamBarriers, WaitSet, Wire, WireError};
 use gasworks_memory::Rights;
 use gasworks_pshm::{Config, MAX_MEDIUM, Memory, Opened, open};
 use gasworks_sync::{Mode, Par, Seq};
@@ -215,10 +215,10 @@ fn fill(from: u32, number: u64) -> Vec<u8> {
 
 fn talk<M: Mode>(start: &Start, opened: Opened<M>) -> Result<(), GiveUp> {
     let &Start { rank: me, size, seconds, .. } = start;
-    let Opened { wire, peers, barrier, .. } = opened;
+    let Opened { wire, peers, barrier, teams, .. } = opened;
     let deadline = Instant::now() + Duration::from_secs(seconds);
     let alive = || if Instant::now() < deadline { Ok(()) } else { Err(GiveUp) };
-    let pass = || {
+    let pass = |barrier: &dyn SharedBarrier| {
         barrier.arrive(Name::Any);
         while barrier.done().is_none() {
             WaitSet::new().sleep(std::iter::once(&wire), Duration::from_millis(50), &|| true).expect("slept");
@@ -231,7 +231,15 @@ fn talk<M: Mode>(start: &Start, opened: Opened<M>) -> Result<(), GiveUp> {
         if me == late {
             std::thread::sleep(Duration::from_millis(10));
         }
-        pass()?;
+        pass(&barrier)?;
+        // In a team of the others, too, which are in the same slot as the last ones.
+        let others = Members::list((0..size).rev().filter(|&rank| rank != late), size);
+        let team = others.ok().filter(|_| me != late).and_then(|others| teams.open(3, &others));
+        assert_eq!(team.is_some(), me != late);
+        team.as_deref().map_or(Ok(()), |team| pass(team))?;
+        drop(team);
+        pass(&barrier)?;
+        assert!(teams.free_slots() >> 3 & 1 == 1, "all have left");
     }
     let counts = RefCell::new((0u64, 0u64));
     let out = Cell::new(0u32);
@@ -277,11 +285,11 @@ fn talk<M: Mode>(start: &Start, opened: Opened<M>) -> Result<(), GiveUp> {
         let right =
             peers.reach((me + 1) % size, phase * 8, 8, Rights::all()).expect("inside").expect("mapped");
         right.write(&(u64::from(me) << 32 | phase).to_le_bytes());
-        pass()?;
+        pass(&barrier)?;
         let mut found = [0; 8];
         peers.reach(me, phase * 8, 8, Rights::all()).expect("inside").expect("mapped").read(&mut found);
         assert_eq!(u64::from_le_bytes(found), u64::from((me + size - 1) % size) << 32 | phase);
-        pass()?;
+        pass(&barrier)?;
     }
     Ok(())
 }
@@ -294,7 +302,7 @@ mod deaths {
     use std::os::unix::process::ExitStatusExt;
 
     /// Every kill point that a rank passes, who is killed there, and at which passage.
-    const POINTS: [(&str, u32, u32); 33] = [
+    const POINTS: [(&str, u32, u32); 34] = [
         ("pshm.open.created", 0, 1),
         ("pshm.open.prepared", 0, 1),
         ("host.named", 0, 1),
@@ -328,6 +336,7 @@ mod deaths {
         ("barrier.arrive.before", 1, 5),
         ("barrier.arrive.counted", 2, 5),
         ("barrier.arrive.counted", 0, 40),
+        ("barrier.leave.left", 1, 2),
     ];
 
     /// A case for each.

@@ -11,10 +11,13 @@
 //! - barrier.2: the names of phase `p` are gathered in word `p % 3`, before each rank counts itself. Rank 0 clears the word of the
 //!   next phase as it arrives: then all have arrived in phase `p - 1`, and so nobody reads the names of `p - 2` any more,
 //!   and nobody can have come to `p + 1`.
+//! - barrier.3: a meeting has an owner, who alone lets a group of ranks use it, one group after the other. A rank that leaves its group
+//!   for good says so at each of the group's meetings ([`Meeting::leave`]), and touches none of them any more. When all have left, the
+//!   owner makes the meeting as good as new ([`Meeting::renew`]).
 
 use crate::eventcount::{Counted, EventCount};
 use gasworks_sync::atomic::{AtomicU64, Ordering::Relaxed};
-use gasworks_sync::kill_point;
+use gasworks_sync::{kill_point, ord};
 
 /// By what name a rank comes to a barrier; of several ranks, the name that they agree on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -64,12 +67,32 @@ impl Name {
 pub struct Meeting {
     arrivals: EventCount,
     names: [AtomicU64; 3],
+    /// How many ranks have left.
+    left: AtomicU64,
 }
 
 impl Meeting {
     /// Nobody has arrived.
     pub fn new() -> Self {
-        Self { arrivals: EventCount::new(), names: core::array::from_fn(|_| AtomicU64::new(0)) }
+        let names = core::array::from_fn(|_| AtomicU64::new(0));
+        Self { arrivals: EventCount::new(), names, left: AtomicU64::new(0) }
+    }
+
+    /// Says that one of the ranks that meet here has left for good (barrier.3).
+    pub fn leave(&self) {
+        // Release: the owner, who sees that all have left, knows what each of them did here.
+        self.left.fetch_add(1, ord!("barrier.leave", Release));
+        kill_point!("barrier.leave.left");
+    }
+
+    /// Makes the meeting as good as new if just so many ranks have left; whether it is. Called by its owner (barrier.3).
+    pub fn renew(&self, ranks: u64) -> bool {
+        let all_left = self.left.load(ord!("barrier.renew", Acquire)) == ranks;
+        if all_left {
+            self.arrivals.reset();
+            self.names.iter().chain([&self.left]).for_each(|word| word.store(0, Relaxed));
+        }
+        all_left
     }
 
     /// The names of a phase.

@@ -11,7 +11,7 @@
 //!   and then rings the bell. So whoever clears a bit, be it that of a later sleeper, makes every ticket void that was
 //!   taken before: a bit is never cleared without a ring that follows.
 
-use gasworks_sync::atomic::AtomicU64;
+use gasworks_sync::atomic::{AtomicU64, Ordering::Relaxed};
 use gasworks_sync::{kill_point, ord};
 
 const ARMED: u64 = 1 << 63;
@@ -73,6 +73,11 @@ impl EventCount {
         kill_point!("eventcount.disarm.disarmed");
     }
 
+    /// No events and nobody asleep, again: where nobody else has to do with this count.
+    pub(crate) fn reset(&self) {
+        self.word.store(0, Relaxed);
+    }
+
     /// The word itself, for tests that play a hostile peer.
     pub fn word(&self) -> &AtomicU64 {
         &self.word
@@ -82,7 +87,6 @@ impl EventCount {
 #[cfg(all(test, not(gasworks_loom)))]
 mod tests {
     use super::*;
-    use gasworks_sync::atomic::Ordering::Relaxed;
 
     #[test]
     fn an_event_finds_who_asked_until_the_bit_is_taken_away() {

@@ -200,6 +200,20 @@ fn a_rank_that_dies_on_its_way_up_holds_all() {
     }
 }
 
+/// A meeting that not all have left is never as good as new, and the others', which the dead one had left before, are.
+#[test]
+fn a_rank_that_dies_while_it_leaves_keeps_what_it_has_not_left() {
+    for nth in 1..=3 {
+        let meetings: Vec<_> = (0..3).map(|_| Meeting::new()).collect();
+        let leave = || meetings.iter().for_each(Meeting::leave);
+        (0..2).for_each(|_| leave());
+        assert!(meetings.iter().all(|meeting| !meeting.renew(3)));
+        assert!(dies_at("barrier.leave.left", nth, leave));
+        let renewed: Vec<_> = meetings.iter().map(|meeting| meeting.renew(3)).collect();
+        assert_eq!(renewed, [1, 2, 3].map(|number| number <= nth));
+    }
+}
+
 /// A sleeper up to its sleep.
 fn go_to_sleep(ring: &Ring, bell: &Doorbell, cursor: &Cursor) -> (u32, bool) {
     let ticket = bell.ticket();

@@ -268,12 +268,14 @@ pub fn cases<M: SuiteMode>() -> Vec<Case<M>> {
         case("team.operations", 1, teams::operations),
         case("team.barriers", 1, teams::barriers),
         case("team.two-at-once", 1, teams::two_at_once),
+        case("team.many", 1, teams::many),
         case("team.growth", 1, teams::growth),
         case("team.wrong", 1, teams::wrong),
     ];
     cases.extend(M::if_par(vec![
         Case { name: "threads.all-at-once", ranks: 1, run: flow::threads },
         Case { name: "threads.for-each-other", ranks: 1, run: flow::for_each_other },
+        Case { name: "team.threads", ranks: 1, run: teams::threads },
         Case { name: "atomic.threads", ranks: 1, run: atomics::threads },
     ]));
     cases

@@ -8,7 +8,7 @@ use super::pattern::{check, made, tag, value};
 use super::wrong::refused;
 use super::{Failure, LANDING, Stage, SuiteMode, require};
 use gasworks::{
-    Agent, AtomicOp, AtomicOps, Categories, Error, Favor, GlobalPtr, LocalCompletion, Name, Team,
+    Agent, AtomicOp, AtomicOps, Categories, Error, Favor, GlobalPtr, LocalCompletion, Name, Par, Team,
 };
 
 /// Whether a team has just these members, of which this rank is one.
@@ -273,6 +273,67 @@ pub(super) fn two_at_once<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Fail
     let _ = agent.on(first).barrier_begin()?;
     drop(pairs);
     Ok(agent.barrier()?)
+}
+
+/// More teams at once than have barriers in shared memory, teams of teams among them, which their members drop in different orders, some with
+/// a phase for which nobody has waited. The barrier of each is its own all the time.
+pub(super) fn many<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failure> {
+    let (agent, everyone, me) = (&stage.agent, stage.job.everyone(), stage.rank());
+    let mine = stage.agent.local(stage.open(me).cast::<u64>(), 1)?;
+    mine.set(0, 0);
+    agent.barrier()?;
+    let (mut kept, mut at) = (Vec::new(), 0);
+    for round in 1..=70u64 {
+        let (color, key) = ((tag(me, 0, round) >> 7) as u32 % 2, (tag(me, 1, round) >> 7) as i64 % 4);
+        // Who is in one team with this rank is in the same ones it was made of.
+        let of = if round % 4 == 1 { &everyone } else { kept.last().unwrap_or(&everyone) };
+        let team = some(of.split(agent, Some(color), key))?;
+        let (within, name) = (agent.on(&team), Name::Is(round as u32));
+        mine.set(0, round);
+        let begun = within.barrier_begin_as(name)?;
+        require!(begun.wait(&within)? == name, "the members agree on another name in round {round}");
+        for member in 0..team.size() {
+            let there = within.get_value(stage.open(member).cast::<u64>())?;
+            require!(there >= round, "member {member} is in round {there}, before the barrier of {round}");
+        }
+        if round % 4 == 0 {
+            let _ = within.barrier_begin_as(Name::Mismatch)?;
+        }
+        kept.push(team);
+        if round > 30 {
+            // Never the last, of which the next may be made.
+            at = (at + 1 + me as usize) % (kept.len() - 1);
+            drop(kept.swap_remove(at));
+            let last = kept.len() - 1;
+            kept.swap(at, last);
+        }
+    }
+    drop(kept);
+    Ok(agent.barrier()?)
+}
+
+/// One thread begins the barrier of a team, and another waits for it; two of the rank's teams meanwhile.
+pub(super) fn threads(stage: &Stage<'_, Par>) -> Result<(), Failure> {
+    let (everyone, me, job) = (stage.job.everyone(), stage.rank(), stage.job);
+    let teams = [some(everyone.split(&stage.agent, Some(0), -i64::from(me)))?, {
+        some(everyone.split(&stage.agent, Some(me % 2), 0))?
+    }];
+    let panicked = |_| Failure::Wrong("a thread panicked".into());
+    std::thread::scope(|scope| {
+        let work = |team| -> Result<(), Failure> {
+            for round in 0..60u32 {
+                let phase = job.agent()?.on(team).barrier_begin_as(Name::Is(round))?;
+                let waits = scope.spawn(move || -> Result<_, Failure> { Ok(phase.wait(&job.agent()?)?) });
+                let agreed = waits.join().map_err(panicked)??;
+                require!(agreed == Name::Is(round), "round {round} of a team agrees on {agreed:?}");
+            }
+            Ok(())
+        };
+        let started = teams.each_ref().map(|team| scope.spawn(move || work(team)));
+        started.into_iter().try_for_each(|thread| thread.join().map_err(panicked)?)
+    })?;
+    drop(teams);
+    Ok(stage.agent.barrier()?)
 }
 
 /// As everyone's barrier: nobody leaves before the last has come, names are agreed on, and out of turn is refused.

@@ -116,6 +116,7 @@ impl SimRank {
             rdma,
             witness: None,
             barrier: self.barrier().map(boxes.barrier),
+            teams: self.teams(),
             together: 0,
         })
     }

@@ -22,6 +22,7 @@ mod nic;
 #[allow(unsafe_code)]
 mod regions;
 mod run;
+mod teams;
 #[allow(unsafe_code)]
 mod wire;
 
@@ -32,6 +33,7 @@ pub use run::{SimError, run};
 pub use wire::{SimBarrier, SimWire};
 
 use dice::Dice;
+use gasworks_core::TeamBarriers;
 use gasworks_memory::atomic::{Ops, Type};
 use gasworks_rdma::{Abilities, Atomics};
 use gasworks_sync::VolatileSlice;
@@ -230,8 +232,14 @@ impl SimRank {
 
     /// The barrier in shared memory, where ranks are mapped.
     pub fn barrier(&self) -> Option<SimBarrier> {
-        let barrier = || SimBarrier { rank: self.clone(), mine: lock::Mutex::new(0) };
+        let meeting = self.net.everyone.clone();
+        let barrier = || SimBarrier { rank: self.clone(), meeting, mine: lock::Mutex::new(0) };
         self.net.config.mapped.then(barrier)
+    }
+
+    /// Barriers of teams in shared memory, where ranks are mapped.
+    pub fn teams(&self) -> Option<Arc<dyn TeamBarriers + Send + Sync>> {
+        self.net.config.mapped.then(|| Arc::new(self.clone()) as _)
     }
 
     /// The bytes of its segment. They live as long as any part of the net.

@@ -170,14 +170,35 @@ pub(super) struct Broken {
     pub why: String,
 }
 
-/// The barrier in shared memory.
+/// A barrier in shared memory.
+#[derive(Debug)]
+pub(super) struct Meeting {
+    pub members: Box<[u32]>,
+    pub arrivals: Mutex<Arrivals>,
+}
+
+impl Meeting {
+    pub fn of(members: Box<[u32]>) -> Self {
+        Self { members, arrivals: Mutex::default() }
+    }
+}
+
+/// Who has come to it.
 #[derive(Debug, Default)]
 pub(super) struct Arrivals {
     pub phase: u64,
-    pub arrived: u32,
+    pub arrived: usize,
     /// What those that have come agree on, and what all agreed on last.
     pub name: Name,
     pub agreed: Name,
+}
+
+/// A team's, in its members' slots of one number, until all have left it.
+#[derive(Debug)]
+pub(super) struct TeamMeeting {
+    pub slot: u32,
+    pub meeting: Arc<Meeting>,
+    pub left: usize,
 }
 
 pub(super) struct Net {
@@ -188,7 +209,8 @@ pub(super) struct Net {
     pub exchange: Mutex<Exchange>,
     pub fenced: Condvar,
     pub broken: Mutex<Option<Broken>>,
-    pub arrivals: Mutex<Arrivals>,
+    pub everyone: Arc<Meeting>,
+    pub teams: Mutex<Vec<TeamMeeting>>,
     /// What each rank has of each region that was ever created.
     pub regions: Mutex<HashMap<RegionId, Box<[Block]>>>,
     pub name: String,
@@ -212,7 +234,8 @@ impl Net {
             exchange: Mutex::new(Exchange { finalized: vec![false; ranks], ..Exchange::default() }),
             fenced: Condvar::default(),
             broken: Mutex::new(None),
-            arrivals: Mutex::default(),
+            everyone: Arc::new(Meeting::of((0..config.ranks).collect())),
+            teams: Mutex::default(),
             regions: Mutex::default(),
             name: format!("simnet-{:x}", config.seed),
             config,

@@ -2,7 +2,7 @@
 
 use super::block::Block;
 use super::dice::Choice;
-use super::net::{Arrival, Message};
+use super::net::{Arrival, Meeting, Message};
 use super::{SimConfig, SimRank};
 use gasworks_core::message::MAX_HEAD;
 use gasworks_core::{
@@ -10,6 +10,7 @@ use gasworks_core::{
 };
 use gasworks_sync::Mode;
 use std::os::fd::AsFd;
+use std::sync::Arc;
 use std::time::Duration;
 
 const NAME: &str = "simnet";
@@ -219,23 +220,25 @@ impl<M: Mode> Wire<M> for SimWire {
     }
 }
 
-/// A barrier of all ranks in shared memory, for nets whose ranks are mapped.
+/// A barrier in shared memory, for nets whose ranks are mapped.
 pub struct SimBarrier {
     pub(super) rank: SimRank,
+    pub(super) meeting: Arc<Meeting>,
     pub(super) mine: super::lock::Mutex<u64>,
 }
 
 impl SharedBarrier for SimBarrier {
     fn arrive(&self, name: Name) {
-        let mut arrivals = self.rank.net.arrivals.lock();
+        let Meeting { members, arrivals } = &*self.meeting;
+        let mut arrivals = arrivals.lock();
         *self.mine.lock() = arrivals.phase;
         arrivals.name = arrivals.name.and(name);
         arrivals.arrived += 1;
-        if arrivals.arrived == self.rank.net.config.ranks {
+        if arrivals.arrived == members.len() {
             arrivals.arrived = 0;
             arrivals.phase += 1;
             arrivals.agreed = std::mem::take(&mut arrivals.name);
-            for seat in &self.rank.net.seats {
+            for seat in members.iter().map(|&rank| &self.rank.net.seats[rank as usize]) {
                 seat.inbox.lock().woken = true;
                 seat.arrival.ring();
             }
@@ -243,7 +246,7 @@ impl SharedBarrier for SimBarrier {
     }
 
     fn done(&self) -> Option<Name> {
-        let arrivals = self.rank.net.arrivals.lock();
+        let arrivals = self.meeting.arrivals.lock();
         // A rank that has not looked has not begun the next phase, so no later one has been agreed on.
         (arrivals.phase > *self.mine.lock()).then_some(arrivals.agreed)
     }

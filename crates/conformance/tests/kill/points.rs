@@ -53,6 +53,7 @@ const TABLE: &[(&str, &[Scenario])] = &[
 /// What the name of a point begins with, and the part of the suite that passes it; of what has no line, all. Daily, who is killed
 /// at the end of a job need not have run everything before.
 const PARTS: &[(&str, &str)] = &[
+    ("barrier.leave.", "team"),
     ("by_process.", "region.given"),
     ("bootstrap.exit.", "barrier"),
     ("doorbell.", "wait"),

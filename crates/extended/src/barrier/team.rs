@@ -1,4 +1,4 @@
-//! The barrier of a team: an exchange of names among its members.
+//! The barrier of a team: in shared memory where its members have agreed on slots there, else an exchange of names among them.
 
 use crate::Error;
 use crate::team::exchange::{Combine, Exchange, name_of};
@@ -11,7 +11,7 @@ use std::sync::Arc;
 pub struct TeamBarrier {
     teams: Arc<Teams>,
     team: Arc<Team>,
-    /// The phase begun last.
+    /// The phase begun last, of an exchange.
     phase: <Par as Mode>::Lock<Option<Arc<Exchange>>>,
 }
 
@@ -23,12 +23,18 @@ impl TeamBarrier {
 
     /// Announces this rank.
     pub(super) fn begin<M: CoreMode>(&self, engine: &Engine<M>, name: Name) {
+        if let Some(barrier) = self.team.barrier() {
+            return barrier.arrive(name);
+        }
         let phase = self.teams.begin(engine, &self.team, Combine::Agree, name.encode().to_le_bytes().into());
         self.phase.with(|last| *last = Some(phase));
     }
 
     /// The name that all members agree on, once all have begun.
     pub(super) fn done(&self) -> Result<Option<Name>, Error> {
+        if let Some(barrier) = self.team.barrier() {
+            return Ok(barrier.done());
+        }
         let outcome = self.phase.with(|phase| phase.as_ref().and_then(|phase| phase.outcome()));
         Ok(outcome.transpose()?.map(|agreed| name_of(&agreed)))
     }

@@ -1,20 +1,23 @@
 //! Teams, made by collective calls over the members of another: the specification's `gex_TM_Split` and `gex_TM_Create`.
 //!
 //! Each member tells all others a few words; from what all have said each finds the same teams. A team's number is the rank of its first
-//! member and how many that rank has made: every member of the old team says the number that it would give, so nobody asks for it.
+//! member and how many that rank has made: every member of the old team says the number that it would give, so nobody asks for it. So it is
+//! with the team's barrier in shared memory ([`TeamBarriers`]): every member says which of its slots are free, and the lowest that is free
+//! at all members of the new team is taken. What a rank has said of a slot it says to nobody else until it knows whether it is taken.
 
 pub mod exchange;
 
 use crate::Error;
 use exchange::{BLOCK, Combine, Exchange, Exchanges};
-use gasworks_core::{CoreMode, Engine, Handlers, Members, Rank, TeamError};
+use gasworks_core::wire::TEAM_SLOTS;
+use gasworks_core::{CoreMode, Engine, Handlers, Members, Rank, SharedBarrier, TeamBarriers, TeamError};
 use gasworks_sync::atomic::{AtomicU32, Ordering::Relaxed};
+use gasworks_sync::{Lock, Mode, Par};
 use std::sync::Arc;
 
 pub use exchange::TeamNumber;
 
 /// A team that this rank is a member of.
-#[derive(Debug)]
 pub struct Team {
     number: TeamNumber,
     members: Arc<Members>,
@@ -22,13 +25,15 @@ pub struct Team {
     own: u32,
     /// How many collectives were begun on it.
     begun: AtomicU32,
+    /// Its barrier in shared memory, if it has one.
+    barrier: Option<Box<dyn SharedBarrier + Send + Sync>>,
 }
 
 impl Team {
     /// All ranks.
     pub fn everyone(rank: Rank, ranks: u32) -> Self {
         let members = Arc::new(Members::everyone(ranks));
-        Self { number: TeamNumber::EVERYONE, members, own: rank, begun: AtomicU32::new(0) }
+        Self { number: TeamNumber::EVERYONE, members, own: rank, begun: AtomicU32::new(0), barrier: None }
     }
 
     /// What all members call it, and no other team is called.
@@ -45,40 +50,57 @@ impl Team {
     pub fn own(&self) -> u32 {
         self.own
     }
+
+    /// Its barrier in shared memory, if it has one.
+    pub fn barrier(&self) -> Option<&(dyn SharedBarrier + Send + Sync)> {
+        self.barrier.as_deref()
+    }
 }
 
-/// What a member says in a collective that makes teams: two words of its arguments; and the kind of the collective with the number that the
-/// member would give.
+impl std::fmt::Debug for Team {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:?}, member {} of {:?}", self.number, self.own, self.members)
+    }
+}
+
+/// What a member says in a collective that makes teams: two words of its arguments; and the kind of the collective, the member's free slots,
+/// and the number that it would give.
 type Said = [u64; 3];
 const _: () = assert!(size_of::<Said>() == BLOCK);
 
 /// The kinds of those collectives.
-const SPLIT: u64 = 1 << 32;
-const CREATE: u64 = 2 << 32;
-const KIND: u64 = !0 << 32;
+const SPLIT: u64 = 1 << (32 + TEAM_SLOTS);
+const CREATE: u64 = 2 << (32 + TEAM_SLOTS);
+const KIND: u64 = !0 << (32 + TEAM_SLOTS);
+/// A slot for each number.
+const SLOTS: u32 = (1 << TEAM_SLOTS) - 1;
 /// The colour of a member who gets no team.
 const NO_COLOR: u64 = u64::MAX;
 
 /// What this rank needs to make teams and to meet in them.
-#[derive(Debug)]
 pub struct Teams {
     exchanges: Arc<Exchanges>,
     /// The number that this rank gave, or could have given, last.
     made: AtomicU32,
+    /// Where teams have barriers in shared memory, if they have.
+    barriers: Option<Arc<dyn TeamBarriers + Send + Sync>>,
+    /// The slots that this rank has offered in collectives that are not over.
+    offered: <Par as Mode>::Lock<u32>,
 }
 
 impl Teams {
-    /// Those of a rank of so many, with its handler entered into the table.
+    /// Those of a rank of so many, with its handler entered into the table, and the barriers that teams have in shared memory.
     ///
     /// # Errors
     /// The handler's index is taken.
     pub fn register<M: CoreMode>(
         ranks: u32,
+        barriers: Option<Arc<dyn TeamBarriers + Send + Sync>>,
         handlers: &Handlers<M>,
         boxed: impl FnOnce(Arc<Exchanges>) -> Box<M::Function>,
     ) -> Result<Arc<Self>, Error> {
         let exchanges = Exchanges::register(ranks, handlers, boxed)?;
-        Ok(Arc::new(Self { exchanges, made: AtomicU32::new(0) }))
+        Ok(Arc::new(Self { exchanges, made: AtomicU32::new(0), barriers, offered: Lock::new(0) }))
     }
 
     /// Begins to tell all members of a team `own`, and to hear what they say. Every member does, in the same order for each team.
@@ -94,15 +116,42 @@ impl Teams {
         self.exchanges.begin(engine, exchange)
     }
 
+    /// Takes the slots that this rank offers to a new team.
+    fn offer(&self) -> u32 {
+        self.offered.with(|offered| {
+            let free = self.barriers.as_ref().map_or(0, |barriers| barriers.free_slots()) & SLOTS & !*offered;
+            *offered |= free;
+            free
+        })
+    }
+
+    /// What all members of a team say in the same collective, in order; then what `made_of` makes of it.
+    fn gather<M: CoreMode, T>(
+        &self,
+        engine: &Engine<M>,
+        team: &Team,
+        said: Said,
+        made_of: impl FnOnce(&[Said]) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let slots = self.offer();
+        // Of one that fails nobody knows here what the others have made of it: so the slots stay taken.
+        let all = self.exchange(engine, team, said, slots)?;
+        let made = self.same(&all, |said| [said[2] & KIND, 0], "called different collectives");
+        let made = made.and_then(|()| made_of(&all));
+        self.offered.with(|offered| *offered &= !slots);
+        made
+    }
+
     /// What all members of a team say in the same collective, in order.
-    fn gather<M: CoreMode>(
+    fn exchange<M: CoreMode>(
         &self,
         engine: &Engine<M>,
         team: &Team,
         [a, b, kind]: Said,
+        slots: u32,
     ) -> Result<Vec<Said>, Error> {
         let counter = self.made.fetch_add(1, Relaxed).wrapping_add(1);
-        let own = [a, b, kind | u64::from(counter)].map(u64::to_le_bytes).concat();
+        let own = [a, b, kind | u64::from(slots) << 32 | u64::from(counter)].map(u64::to_le_bytes).concat();
         let exchange = self.begin(engine, team, Combine::Append, own);
         let mut sleeper = engine.sleeper();
         let bytes = loop {
@@ -116,7 +165,6 @@ impl Teams {
         let mut all: Vec<Said> = bytes.chunks_exact(BLOCK).map(said).collect();
         // They begin with this rank's own.
         all.rotate_right(team.own as usize);
-        self.same(&all, |said| [said[2] & KIND, 0], "called different collectives")?;
         Ok(all)
     }
 
@@ -139,10 +187,14 @@ impl Teams {
     ) -> Result<Option<Team>, Error> {
         let members = of.members.within(members, engine.ranks()).map_err(gasworks_core::Error::from)?;
         let maker = members.rank_of(0).unwrap_or(0);
-        let counter = of.members.member_of(maker).map_or(0, |maker| all[maker as usize][2] as u32);
-        let own = members.member_of(engine.rank());
-        let number = TeamNumber { maker, counter };
-        Ok(own.map(|own| Team { number, members: Arc::new(members), own, begun: AtomicU32::new(0) }))
+        let said = |rank| of.members.member_of(rank).map_or(0, |member| all[member as usize][2]);
+        let number = TeamNumber { maker, counter: said(maker) as u32 };
+        let Some(own) = members.member_of(engine.rank()) else { return Ok(None) };
+        // The lowest slot that is free at all, if one is.
+        let slots = members.iter().fold(SLOTS, |slots, rank| slots & (said(rank) >> 32) as u32);
+        let barriers = self.barriers.as_ref().filter(|_| slots != 0);
+        let barrier = barriers.and_then(|barriers| barriers.open(slots.trailing_zeros(), &members));
+        Ok(Some(Team { number, members: Arc::new(members), own, begun: AtomicU32::new(0), barrier }))
     }
 
     /// Divides a team: those of its members that pass the same colour are a team, in the order of their keys, and of their numbers in the old one
@@ -158,13 +210,14 @@ impl Teams {
         key: i64,
     ) -> Result<Option<Team>, Error> {
         let own = color.map_or(NO_COLOR, u64::from);
-        let all = self.gather(engine, team, [own, key.cast_unsigned(), SPLIT])?;
-        if color.is_none() {
-            return Ok(None);
-        }
-        let mut ours: Vec<_> = (0..).zip(&all).filter(|(_, said)| said[0] == own).collect();
-        ours.sort_by_key(|(_, said)| said[1].cast_signed());
-        self.team(engine, team, ours.into_iter().map(|(member, _)| member), &all)
+        self.gather(engine, team, [own, key.cast_unsigned(), SPLIT], |all| {
+            if color.is_none() {
+                return Ok(None);
+            }
+            let mut ours: Vec<_> = (0..).zip(all).filter(|(_, said)| said[0] == own).collect();
+            ours.sort_by_key(|(_, said)| said[1].cast_signed());
+            self.team(engine, team, ours.into_iter().map(|(member, _)| member), all)
+        })
     }
 
     /// Makes a team of some members of another, in this order. Who is not among them gets none. Collective: every member of the old team passes
@@ -183,8 +236,15 @@ impl Teams {
         // FNV-1a, a number at a time.
         let step = |hash: u64, &member: &u32| (hash ^ u64::from(member)).wrapping_mul(0x0100_0000_01b3);
         let hash = members.iter().fold(0xcbf2_9ce4_8422_2325, step);
-        let all = self.gather(engine, team, [hash, members.len() as u64, CREATE])?;
-        self.same(&all, |said| [said[0], said[1]], "passed different members for a new one")?;
-        self.team(engine, team, members, &all)
+        self.gather(engine, team, [hash, members.len() as u64, CREATE], |all| {
+            self.same(all, |said| [said[0], said[1]], "passed different members for a new one")?;
+            self.team(engine, team, members, all)
+        })
+    }
+}
+
+impl std::fmt::Debug for Teams {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "teams, {:?}", self.exchanges)
     }
 }

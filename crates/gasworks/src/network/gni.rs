@@ -8,6 +8,7 @@ use gasworks_gni::{Chip, GniBarrier, GniNic, GniWire, max_medium};
 use gasworks_memory::Growth;
 use gasworks_pshm::{MAX_MEDIUM, Memory, Pshm, ShmBarrier};
 use gasworks_sync::{Par, ParSync, Seq};
+use std::sync::Arc;
 use thiserror::Error as ThisError;
 
 /// One of Cray's networks.
@@ -128,6 +129,7 @@ fn open<M: CoreMode>(
         peers: far.peers,
         rdma: far.rdma,
         barrier: Some((boxes.of_all)(far.barrier)),
+        teams: Some(Arc::new(near.teams)),
         witness: Some(far.witness),
         together,
     })

@@ -6,6 +6,7 @@ use gasworks_bootstrap::Bootstrap;
 use gasworks_core::{CoreMode, Domains, Flow};
 use gasworks_pshm::{MAX_MEDIUM, Pshm, ShmBarrier};
 use gasworks_sync::{Par, ParSync, Seq};
+use std::sync::Arc;
 
 /// All ranks in the memory of their host.
 pub(crate) struct Memory;
@@ -50,6 +51,7 @@ fn open<M: CoreMode>(
         peers: opened.peers,
         rdma: Domains::none(),
         barrier: Some(barrier(opened.barrier)),
+        teams: Some(Arc::new(opened.teams)),
         witness: Some(opened.witness),
         together: 0,
     })

@@ -9,3 +9,4 @@ mod opening;
 mod regions;
 mod seals;
 mod stress;
+mod teams;
