@@ -4,7 +4,7 @@ use super::fake::{self, CONFIG, Watchdog};
 use crate::{Beside, Joined, Opened, join};
 use gasworks_bootstrap::{Bootstrap, Hosts, Together};
 use gasworks_core::wire::TEAM_SLOTS;
-use gasworks_core::{Members, Name, SharedBarrier, TeamBarriers, WaitSet, Wire, WireError};
+use gasworks_core::{Members, Name, SharedBarrier, TeamBarriers, WaitSet, WireError};
 use gasworks_os::limits::Limit;
 use gasworks_sync::atomic::{AtomicU32, Ordering::Relaxed};
 use gasworks_sync::{Mode, Par, Seq};
