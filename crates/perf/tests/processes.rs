@@ -73,7 +73,7 @@ fn puts_and_gets_are_measured() {
 #[test]
 fn what_all_ranks_do_is_measured() {
     for ranks in [1, 2, 3, 4] {
-        assert_eq!(variants(&rows(ranks, "barrier"), "barrier"), ["shared"]);
+        assert_eq!(variants(&rows(ranks, "barrier"), "barrier"), ["shared", "team", "split"]);
         assert_eq!(variants(&rows(ranks, "gups"), "gups"), ["put-get", "atomic", "am-batch"]);
     }
     let atomic = rows(2, "atomic");

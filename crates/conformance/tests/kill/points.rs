@@ -56,6 +56,7 @@ const PARTS: &[(&str, &str)] = &[
     ("barrier.leave.", "team"),
     ("by_process.", "region.given"),
     ("bootstrap.exit.", "barrier"),
+    ("core.sleep.", "wait"),
     ("doorbell.", "wait"),
     ("eventcount.", "wait"),
     ("gni.closed", "barrier"),
@@ -63,7 +64,6 @@ const PARTS: &[(&str, &str)] = &[
     ("keeper.bye", "barrier"),
     ("pshm.grow.", "memory"),
     ("pshm.region.", "region"),
-    ("pshm.sleep.", "wait"),
 ];
 
 /// The part of the suite that is run to be killed at `point`, by a part of its cases' names.
