@@ -21,7 +21,7 @@ pub(crate) struct Router<M: CoreMode> {
     mapped: u8,
     /// The same queues where there is no other transport, so that a look at them tells whether anything has come.
     all: Option<NonNull<Queues<'static, M>>>,
-    /// For each rank the number of the wire that reaches it. That of most is 0: they take no memory here.
+    /// For each rank the number of the wire that reaches it. Those of which that is 0 take no memory here.
     route: &'static [u8],
     /// It is here for router.2.
     _reserved: Reserved<u8>,
@@ -48,20 +48,11 @@ impl<M: CoreMode> Drop for Router<M> {
 
 impl<M: CoreMode> Router<M> {
     /// `route[rank]` is the number of a wire. Without `mapped`, all messages go by calls.
-    pub(crate) fn new(mut wires: Vec<Box<M::Wire>>, mut route: Vec<u8>, mapped: bool) -> Self {
+    pub(crate) fn new(wires: Vec<Box<M::Wire>>, route: Vec<u8>, mapped: bool) -> Self {
         assert!(
             route.iter().all(|&wire| usize::from(wire) < wires.len()),
             "a route to a wire that is not there"
         );
-        // The wire that reaches most ranks changes places with the first.
-        let reached = |number: &usize| route.iter().filter(|&&wire| usize::from(wire) == *number).count();
-        let most = (0..wires.len()).rev().max_by_key(reached).unwrap_or(0);
-        if most != 0 {
-            let mut numbers: Vec<_> = (0..wires.len() as u8).collect();
-            numbers.swap(0, most);
-            wires.swap(0, most);
-            route.iter_mut().for_each(|wire| *wire = numbers[usize::from(*wire)]);
-        }
         let wires: Box<[_]> = wires.into_iter().map(|wire| NonNull::from(Box::leak(wire))).collect();
         let reserved = Reserved::from(&route[..]);
         let mut this = Self {

@@ -43,7 +43,7 @@ impl<M: CoreMode> Engine<M> {
             let opened = self.transfers.open_messages(self.least.max_medium);
             opened.map_err(|error| nic_error("create a region", self.rank, error))?;
             let by_process = if self.process_vm { self.transfers.open_processes() } else { None };
-            return Ok(by_process.map_or(Vec::new(), ByProcess::key));
+            return Ok(by_process.map_or_else(ByProcess::no_key, ByProcess::key));
         }
         let own = self.peers.own_in(id);
         if self.has_network() && !own.is_empty() && !own.as_ptr().addr().is_multiple_of(WORD) {

@@ -35,6 +35,9 @@ struct Card {
 }
 
 impl Card {
+    /// That of a rank whose process nobody is to reach: no process has that number.
+    const NONE: Self = Self { pid: 0, nonce: [0; NONCE], address: 0 };
+
     fn key(&self) -> Vec<u8> {
         [&self.pid.to_le_bytes()[..], &self.nonce, &self.address.to_le_bytes()].concat()
     }
@@ -122,6 +125,11 @@ impl ByProcess {
     /// The system has no random bytes.
     pub(super) fn new() -> Result<Self, OsError> {
         Ok(Self { nonce: Box::new(random::nonce()?), state: RwLock::default() })
+    }
+
+    /// The key of a rank's part of a region, which is as long if its process is not to be reached.
+    pub(super) fn no_key() -> Vec<u8> {
+        Card::NONE.key()
     }
 
     /// The key of this rank's part of a region.

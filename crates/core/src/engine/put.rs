@@ -292,7 +292,8 @@ impl<M: CoreMode> Engine<M> {
         There { peer, key, base, offset }
     }
 
-    /// Polls until nothing is under way on the NIC or in other processes, nothing is postponed, all queries are answered, and all that was sent has arrived.
+    /// Polls until nothing is under way on the NIC or in other processes, nothing is postponed, all queries are answered, and all that was
+    /// sent has arrived.
     ///
     /// # Errors
     /// Whatever a poll finds wrong.

@@ -118,10 +118,9 @@ fn open<M: CoreMode>(
     let mut wires = vec![(boxes.far)(far.wire)];
     let mut route = vec![0; bootstrap.size() as usize];
     if shares {
-        // The first lends its queues.
-        wires.insert(0, (boxes.near)(near.wire));
-        route.fill(1);
-        here.iter().for_each(|&rank| route[rank as usize] = 0);
+        // The network keeps the number 0, which takes no memory of a rank that it reaches.
+        wires.push((boxes.near)(near.wire));
+        here.iter().for_each(|&rank| route[rank as usize] = 1);
     }
     Ok(Transport {
         wires,

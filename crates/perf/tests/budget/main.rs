@@ -45,6 +45,7 @@ const OPERATIONS: &[&str] = &[
     "par:short-flood",
     "par:short-round-trip",
     "par:medium-flood-512",
+    "par:long-flood-8",
 ];
 
 /// Operations of programs in C, as `gascount-c` names them; in `ci/counts` they follow `c/`.
