@@ -64,6 +64,9 @@ impl Process {
     fn open(card: &Card) -> Result<Self, OsError> {
         let Card { pid, nonce, address } = *card;
         let other = |why| Err(OsError::other("reach the memory of process", pid, why));
+        if pid == Card::NONE.pid {
+            return other("its rank has messages be used");
+        }
         if i64::from(pid) == i64::from(std::process::id()) {
             return other("it is this process");
         }
