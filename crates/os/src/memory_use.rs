@@ -17,6 +17,8 @@ pub struct MemoryUse {
     pub private_dirty: u64,
     /// What it alone has mapped and has not changed.
     pub private_clean: u64,
+    /// What of it is of no file. Pages of a program that was just built count as changed, whoever reads them: these do not.
+    pub anonymous: u64,
     /// What others have mapped too and somebody has changed.
     pub shared_dirty: u64,
     /// What others have mapped too and nobody has changed: programs and libraries above all.
@@ -65,6 +67,7 @@ fn parse(rollup: &str, status: &str) -> std::result::Result<MemoryUse, &'static 
         proportional: field(rollup, "Pss")?,
         private_dirty: field(rollup, "Private_Dirty")?,
         private_clean: field(rollup, "Private_Clean")?,
+        anonymous: field(rollup, "Anonymous")?,
         shared_dirty: field(rollup, "Shared_Dirty")?,
         shared_clean: field(rollup, "Shared_Clean")?,
         shared_memory: field(status, "RssShmem")?,
@@ -80,11 +83,12 @@ mod tests {
     #[test]
     fn fields_are_found_by_their_names() {
         let rollup = "55-7f ---p 0 00:00 0 [rollup]\nRss: 100 kB\nPss: 50 kB\nPss_Dirty: 7 kB\nShared_Clean: 1 kB\n\
-                      Shared_Dirty: 2 kB\nPrivate_Clean: 3 kB\nPrivate_Dirty: 4 kB\n";
+                      Shared_Dirty: 2 kB\nPrivate_Clean: 3 kB\nPrivate_Dirty: 4 kB\nAnonymous: 8 kB\n";
         let status = "Name: x\nRssShmem:\t5 kB\nVmPTE:\t6 kB\n";
         let found = parse(rollup, status).expect("all are there");
         assert_eq!(found.private_and_shared_dirty(), 9 << 10);
         assert_eq!((found.resident, found.page_tables, found.shared_memory), (100 << 10, 6 << 10, 5 << 10));
+        assert_eq!(found.anonymous, 8 << 10);
         assert_eq!(parse("Rss: 1 kB\n", status), Err("Pss"));
         assert_eq!(parse(rollup, "VmPTE: 18446744073709551615 kB\nRssShmem: 1 kB\n"), Err("VmPTE"));
     }

@@ -84,7 +84,7 @@ mod tests {
     #[cfg(not(miri))]
     #[test]
     fn what_is_not_written_takes_no_memory() {
-        let resident = || crate::memory_use::own().expect("known").private_dirty;
+        let resident = || crate::memory_use::own().expect("known").anonymous;
         let before = resident();
         let mut words = Reserved::<u64>::new(1 << 24);
         words[1 << 20] = 1;

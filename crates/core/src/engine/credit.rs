@@ -159,7 +159,7 @@ mod tests {
     #[test]
     fn a_rank_that_nobody_talks_to_takes_no_memory() {
         const RANKS: usize = 1 << 20;
-        let resident = || gasworks_os::memory_use::own().expect("known").private_dirty;
+        let resident = || gasworks_os::memory_use::own().expect("known").anonymous;
         for flows in [1, 2] {
             let mut route = vec![0; RANKS];
             route[5] = flows as u8 - 1;

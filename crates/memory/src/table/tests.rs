@@ -419,7 +419,7 @@ fn the_rows_of_a_team_are_those_of_its_ranks() {
 #[test]
 fn a_rank_of_another_host_takes_32_bytes() {
     const RANKS: u32 = 1 << 20;
-    let resident = || gasworks_os::memory_use::own().expect("known").private_dirty;
+    let resident = || gasworks_os::memory_use::own().expect("known").anonymous;
     let before = resident();
     let far = |rank: u32| Peer {
         remote_base: u64::from(rank),
