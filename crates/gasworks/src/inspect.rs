@@ -126,9 +126,10 @@ fn report<M: ThreadMode>(window: &Window<M>) -> String {
     let (looked, mut text) = ((LOOK * looks).as_millis(), String::new());
     // A String takes all that is written to it, here and below.
     let _ = match now.polls.wrapping_sub(before) {
-        0 => writeln!(text, "polls: {}, none of them in the last {looked} ms", now.polls),
-        new => writeln!(text, "polls: {}, {new} of them in the last {looked} ms", now.polls),
+        0 => write!(text, "polls: {}, none of them in the last {looked} ms", now.polls),
+        new => write!(text, "polls: {}, {new} of them in the last {looked} ms", now.polls),
     };
+    let _ = writeln!(text, "; sleeps: {}", now.sleeps);
     let (out, total) = now.out;
     let _ = write!(text, "requests not answered: {out} of {total}");
     for (to, (count, most), bytes) in &now.out_to {

@@ -226,6 +226,11 @@ impl<M: ThreadMode> Job<M> {
         self.progress.with(|progress| progress.is_some())
     }
 
+    /// How this rank waits.
+    pub fn wait_mode(&self) -> WaitMode {
+        self.engine.wait_mode()
+    }
+
     /// How this rank waits from now on.
     pub fn set_wait_mode(&self, mode: WaitMode) {
         self.engine.set_wait_mode(mode);

@@ -263,14 +263,18 @@ impl<M: CoreMode> Wire<M> for GniWire<M> {
     fn arm(&self) -> Result<Duration, WireError> {
         // Of a step of the barrier no event tells, and one that a poll has taken is not asked about yet.
         let meets = self.0.awaited.load(Ordering::Relaxed) || self.0.channel.is_none();
-        Ok(self.0.with(|messages| match () {
-            () if messages.is_restless() => Duration::ZERO,
-            () if meets || !messages.is_still() => NAP,
-            () => match messages.domain.arm() {
-                Some(true) => Duration::MAX,
+        Ok(self.0.with(|messages| {
+            let longest = match () {
+                () if messages.is_restless() => return Duration::ZERO,
+                () if meets || !messages.is_still() => NAP,
+                () => Duration::MAX,
+            };
+            // For a nap as well: a channel that has told stays readable until it is asked, and nobody could sleep beside it.
+            match messages.domain.arm() {
+                Some(true) => longest,
                 Some(false) => Duration::ZERO,
                 None => NAP,
-            },
+            }
         }))
     }
 

@@ -3,7 +3,7 @@
 use super::handlers::Count;
 use super::pattern::Random;
 use super::{Failure, Stage, SuiteMode, require};
-use gasworks::{Error, Name};
+use gasworks::{Error, Name, WaitMode};
 use nix::sys::resource::{UsageWho, getrusage};
 use std::time::Duration;
 
@@ -134,6 +134,39 @@ pub(super) fn sleeps<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failure> 
         agent.wait_until(|| stage.state.get(Count::Plain) > before)?;
         let slept = gives_way() - begun;
         require!(slept <= MOST, "rank {me} slept {slept} times in {LATE:?}");
+    }
+    Ok(agent.barrier()?)
+}
+
+/// A rank that waits in a barrier sleeps as well, though a message has just ended a sleep of its.
+pub(super) fn sleeps_in_barriers<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failure> {
+    const LATE: Duration = Duration::from_millis(100);
+    // A nap is 50 us at least.
+    const MOST: u32 = 2_000;
+    let (agent, me) = (&stage.agent, stage.rank());
+    let before = stage.state.get(Count::Plain);
+    agent.barrier()?;
+    if me == 0 {
+        std::thread::sleep(LATE / 4);
+        for other in 1..stage.ranks() {
+            agent.request_short(other, stage.handlers.plain, 1)?;
+        }
+        std::thread::sleep(LATE);
+        agent.barrier()?;
+    } else {
+        agent.wait_until(|| stage.state.get(Count::Plain) > before)?;
+        let phase = agent.barrier_begin()?;
+        let (mode, mut looks) = (stage.job.wait_mode(), 0);
+        stage.job.set_wait_mode(WaitMode::Block);
+        let mut outcome = Ok(false);
+        let waited = agent.wait_until(|| {
+            looks += 1;
+            outcome = phase.test(agent);
+            !matches!(outcome, Ok(false))
+        });
+        stage.job.set_wait_mode(mode);
+        (waited?, outcome?);
+        require!(looks <= MOST, "rank {me} looked {looks} times in {LATE:?}");
     }
     Ok(agent.barrier()?)
 }

@@ -263,6 +263,7 @@ pub fn cases<M: SuiteMode>() -> Vec<Case<M>> {
         case("barrier.serves-messages", 2, meet::serves_messages),
         case("barrier.goes-on-by-polls", 2, meet::goes_on_by_polls),
         case("wait.sleeps", 2, meet::sleeps),
+        case("wait.sleeps-in-barriers", 2, meet::sleeps_in_barriers),
         case("team.splits", 1, teams::splits),
         case("team.created", 1, teams::created),
         case("team.operations", 1, teams::operations),

@@ -154,17 +154,21 @@ impl Observer {
         }
     }
 
-    /// The rank sleeps as long as `sleep` takes.
-    pub(crate) fn sleeps<R>(&self, sleep: impl FnOnce() -> R) -> R {
+    /// The rank sleeps as long as `sleep` takes, unless that says that it has not.
+    pub(crate) fn sleeps<E>(&self, sleep: impl FnOnce() -> Result<bool, E>) -> Result<bool, E> {
         // Whoever sleeps has time to read the clock.
         let (start, about) = (clock::monotonic(), About::plain(What::Sleep));
         self.recorder.open(Open::Sleep, about, start);
         let slept = sleep();
         let end = clock::monotonic();
-        self.recorder.close(Open::Sleep, about, start, end);
+        if matches!(slept, Ok(true)) {
+            self.recorder.close(Open::Sleep, about, start, end);
+            self.recorder.tally(Tally::Sleeps, 1);
+            self.recorder.tally(Tally::SleepTime, end - start);
+        } else {
+            self.recorder.take_open(Open::Sleep);
+        }
         self.recorder.still_idle(end);
-        self.recorder.tally(Tally::Sleeps, 1);
-        self.recorder.tally(Tally::SleepTime, end - start);
         slept
     }
 

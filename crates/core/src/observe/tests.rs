@@ -52,7 +52,13 @@ fn messages_are_counted_and_recorded() {
     let seen: u32 = heads.iter().map(|head| receive(&observer, head.as_bytes())).sum();
     assert_eq!(seen, 4);
     [4, 0, 0].into_iter().for_each(|taken| observer.polled(taken));
-    observer.sleeps(|| std::thread::sleep(Duration::from_millis(2)));
+    let slept = observer.sleeps(|| {
+        std::thread::sleep(Duration::from_millis(2));
+        Ok::<_, WireError>(true)
+    });
+    assert_eq!(slept, Ok(true));
+    // Something had come: it is no sleep.
+    assert_eq!(observer.sleeps(|| Ok::<_, WireError>(false)), Ok(false));
     send(&observer, encoded(Head::Credits).as_bytes());
     // No head: whoever handles it finds out.
     assert_eq!((receive(&observer, &[1, 2, 3]), observer.sends(1, &[1, 2], 0, || Ok(()))), (1, Ok(())));
