@@ -28,8 +28,6 @@ pub struct Launched {
     job: String,
     /// A keeper sees to the end of this process, and to the last word to the launcher.
     kept: bool,
-    /// No other job follows: the launcher hears of its end at once, and not with that of the process, which may end as it likes.
-    last: bool,
     put: RefCell<HashSet<String>>,
     fence_limited: Cell<bool>,
     ended: Cell<bool>,
@@ -73,17 +71,10 @@ impl Launched {
             number,
             job,
             kept,
-            last: false,
             put: RefCell::default(),
             fence_limited: Cell::new(true),
             ended: Cell::new(false),
         }
-    }
-
-    /// The same, which no other job follows.
-    pub(crate) fn last_if(mut self, last: bool) -> Self {
-        self.last = last;
-        self
     }
 
     /// The key as the launcher sees it.
@@ -240,8 +231,8 @@ impl Bootstrap for Launched {
         if self.kept {
             ending::leave_job();
         }
-        // Where other jobs may follow, the launcher hears of it when the process ends.
-        if self.last || !self.kept { self.link.finalize() } else { Ok(()) }
+        // Where somebody sees to the end of the process, the launcher hears of it then, so that another job may follow.
+        if self.kept { Ok(()) } else { self.link.finalize() }
     }
 }
 

@@ -143,8 +143,11 @@ pub trait Bootstrap {
 /// What a process under a launcher keeps from job to job.
 #[derive(Debug)]
 struct Process {
-    keeper: Keeper,
+    /// Who watches over it, if anybody does.
+    keeper: Option<Keeper>,
     timeout: ExitTimeout,
+    /// Its number: a forked child is another.
+    number: u32,
     /// What is needed to join, until that is tried; then the link, if it came to that.
     start: Mutex<Option<Start>>,
     link: OnceLock<Arc<Link>>,
@@ -162,64 +165,70 @@ pub fn connect() -> Result<Box<dyn Bootstrap + Send>, BootstrapError> {
         own::start_ranks(start.as_ref())?;
         Ok(start)
     };
-    watched(start, false)
+    watched(start)
 }
 
 /// As [`connect`], for a library that is Cray's PMI to others: whatever the settings and the environment say, it does not
-/// join by that, for it would ask itself. It is in one job: who uses it may end the process as soon as that one is over.
+/// join by that, for it would ask itself. Nobody watches over the process, as Cray's PMI does not: its end is an affair of the launcher and
+/// of the library above, which may have a watch of its own. The launcher hears of the end of a job at once, so that who uses it may end the
+/// process as soon as that one is over.
 pub fn connect_as_cray() -> Result<Box<dyn Bootstrap + Send>, BootstrapError> {
-    watched(Start::as_cray, true)
+    join(Start::as_cray, false)
 }
 
 /// Joins the job that something else in this process is in already, as a rule MPI: by the functions that the program
 /// gives, whatever the environment says. Collective. A process that is in a job by other means goes on by those.
 pub fn connect_with(takeover: Takeover) -> Result<Box<dyn Bootstrap + Send>, BootstrapError> {
-    watched(|| Ok(Some(Start { way: Way::Takeover(takeover), timeout: settings::timeout()? })), false)
+    watched(|| Ok(Some(Start { way: Way::Takeover(takeover), timeout: settings::timeout()? })))
 }
 
 fn watched(
     start: impl FnOnce() -> Result<Option<Start>, BootstrapError>,
-    last: bool,
 ) -> Result<Box<dyn Bootstrap + Send>, BootstrapError> {
     // What ends this process from here on is to end the job.
     ending::enter_job();
-    let joined = join(start, last);
+    let joined = join(start, true);
     ending::leave_job();
     joined
 }
 
 fn join(
     start: impl FnOnce() -> Result<Option<Start>, BootstrapError>,
-    last: bool,
+    is_watched: bool,
 ) -> Result<Box<dyn Bootstrap + Send>, BootstrapError> {
     let process = jobs::kept(|| match start() {
-        Ok(Some(start)) => Process::new(start, last).map(Arc::new).map_err(Some),
+        Ok(Some(start)) => Process::new(start, is_watched).map(Arc::new).map_err(Some),
         Ok(None) => Err(None),
         Err(e) => Err(Some(e)),
     });
     match process {
-        Ok(process) => Ok(Box::new(process.join()?.last_if(last))),
+        Ok(process) => Ok(Box::new(process.join()?)),
         Err(None) => Ok(Box::new(Single::new()?)),
         Err(Some(e)) => Err(e),
     }
 }
 
 impl Process {
-    fn new(start: Start, last: bool) -> Result<Self, BootstrapError> {
+    fn new(start: Start, is_watched: bool) -> Result<Self, BootstrapError> {
         start.prepare();
         let timeout = ExitTimeout::from_settings(matches!(start.way, Way::Cray { .. }))?;
+        let keeper = is_watched.then(|| Self::watch(&start, timeout)).transpose()?;
+        let number = std::process::id();
+        Ok(Self { keeper, timeout, number, start: Mutex::new(Some(start)), link: OnceLock::new() })
+    }
+
+    fn watch(start: &Start, timeout: ExitTimeout) -> Result<Keeper, BootstrapError> {
         let launcher = start.watched()?;
         // Until it is known how many ranks there are.
         let patience = timeout.patience(u32::MAX);
         let catch = settings::CATCH_EXIT.boolean()?;
         let bell = ending::arm(start.rank(), catch, patience, &settings::NO_CATCH_SIGNAL.text())?;
-        let keeper = Keeper::start(start.rank(), launcher, bell, timeout, last)?;
-        Ok(Self { keeper, timeout, start: Mutex::new(Some(start)), link: OnceLock::new() })
+        Keeper::start(start.rank(), launcher, bell, timeout)
     }
 
     fn join(&self) -> Result<Launched, BootstrapError> {
         const DURING: &str = "join the job";
-        if !ending::is_armed() {
+        if self.number != std::process::id() || self.keeper.is_some() && !ending::is_armed() {
             let what = "this process was forked from a rank: a rank's job is not its children's";
             return Err(BootstrapError::protocol(DURING, what));
         }
@@ -231,14 +240,16 @@ impl Process {
             }
             (None, Some(start)) => {
                 let link = Arc::new(Link::join(start)?);
-                self.keeper.joined(Arc::clone(&link));
+                self.keeper.iter().for_each(|keeper| keeper.joined(Arc::clone(&link)));
                 Arc::clone(self.link.get_or_init(|| link))
             }
         };
-        let job = Launched::over(link, true);
+        let job = Launched::over(link, self.keeper.is_some());
         job.host()?;
-        ending::wait_no_longer(self.timeout.patience(job.size()));
-        self.keeper.met();
+        if let Some(keeper) = &self.keeper {
+            ending::wait_no_longer(self.timeout.patience(job.size()));
+            keeper.met();
+        }
         Ok(job)
     }
 }

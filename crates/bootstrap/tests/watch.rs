@@ -102,7 +102,7 @@ fn main() -> ExitCode {
             std::thread::sleep(FOR_EVER);
         }
         Some("close-all-at-the-end") => {
-            gasworks_bootstrap::connect_as_cray().expect("joined").finalize().expect("ended");
+            gasworks_bootstrap::connect().expect("joined").finalize().expect("ended");
             close_all();
             std::thread::sleep(2 * LOOK);
             let used = nix::time::clock_gettime(nix::time::ClockId::CLOCK_PROCESS_CPUTIME_ID);
@@ -158,7 +158,10 @@ fn main() -> ExitCode {
                 ("what_a_rank_has_closed_is_said", what_a_rank_has_closed_is_said),
                 ("a_finished_rank_may_close_everything", a_finished_rank_may_close_everything),
                 ("who_is_not_ready_is_terminated", who_is_not_ready_is_terminated),
-                ("the_last_job_tells_the_launcher_at_once", the_last_job_tells_the_launcher_at_once),
+                (
+                    "who_is_not_watched_tells_the_launcher_at_once",
+                    who_is_not_watched_tells_the_launcher_at_once,
+                ),
                 ("a_wish_before_the_ranks_have_met_counts", a_wish_before_the_ranks_have_met_counts),
                 ("an_exit_before_the_ranks_have_met_waits", an_exit_before_the_ranks_have_met_waits),
                 ("an_exit_interrupts_a_fence", an_exit_interrupts_a_fence),
@@ -629,14 +632,12 @@ fn what_a_rank_has_closed_is_said() {
 
 /// Nobody waits for what is not there any more, and it is no reason for an end.
 fn a_finished_rank_may_close_everything() {
-    let mut job = Job::new(1, "all-closed");
-    let mut rank = job.joined(0, "close-all-at-the-end", Stdio::piped());
-    job.serve(&mut rank, FINALIZED);
+    let rank = Job::new(1, "all-closed").joined(0, "close-all-at-the-end", Stdio::piped());
     assert_eq!(rank.end(), (Some(0), "true\n".into()));
 }
 
-fn the_last_job_tells_the_launcher_at_once() {
-    let mut job = Job::new(1, "last");
+fn who_is_not_watched_tells_the_launcher_at_once() {
+    let mut job = Job::new(1, "unwatched");
     let mut rank = job.joined(0, "finish-as-cray", Stdio::piped());
     // It goes on only when it is told to.
     job.serve(&mut rank, FINALIZED);

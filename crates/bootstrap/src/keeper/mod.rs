@@ -44,19 +44,17 @@ pub(crate) struct Keeper {
 
 impl Keeper {
     /// Starts it for `rank`; `launcher` hangs up when the launcher vanishes, where there is such a descriptor. `timeout` is
-    /// the exit time-out. With the `last` job the process ends, too.
+    /// the exit time-out.
     pub(crate) fn start(
         rank: u32,
         launcher: Option<OwnedFd>,
         bell: &'static EventFd,
         timeout: ExitTimeout,
-        last: bool,
     ) -> Result<Self, BootstrapError> {
         let link = Arc::new(OnceLock::new());
         let mut state = State::new(rank, bell, timeout);
         state.launcher = launcher.map(Descriptor::from);
         state.link = Arc::clone(&link);
-        state.last = last;
         threads::start("gasworks-keeper", Some(STACK), move || state.run()).map_err(|source| {
             // Nobody would answer who waits for the end.
             ending::disarm();
@@ -116,7 +114,6 @@ struct State {
     /// Made when the ranks of this host have met.
     star: Option<Star>,
     timeout: ExitTimeout,
-    last: bool,
     phase: Phase,
     /// Since when the program's handler of SIGQUIT is asked for the code of a signal.
     consulted: Option<Instant>,
@@ -196,7 +193,6 @@ impl State {
             link: Arc::default(),
             star: None,
             timeout,
-            last: false,
             phase: Phase::Running,
             consulted: None,
             told: 0,
@@ -630,11 +626,6 @@ impl State {
             }
         }
         kill_point!("keeper.finish");
-        if self.last {
-            // The hooks that are still to come may be those of another library over this one, which would wait for ranks that are
-            // gone.
-            process::exit_now(code.into())
-        }
         ending::end(code, self.timeout())
     }
 

@@ -165,7 +165,8 @@ pub(super) fn sleeps_in_barriers<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(
             !matches!(outcome, Ok(false))
         });
         stage.job.set_wait_mode(mode);
-        (waited?, outcome?);
+        waited?;
+        outcome?;
         require!(looks <= MOST, "rank {me} looked {looks} times in {LATE:?}");
     }
     Ok(agent.barrier()?)

@@ -23,6 +23,7 @@ pub fn judge(launcher: Launcher, end: &ends::Case, code: Option<i32>, output: &s
         // Only the other ranks can notice it here.
         ensure!(output.contains("is gone without a word"), "no rank has noticed that another one is gone");
     }
+    // Cray's PMI knows no end with a code: whoever ends takes its leave first.
     if launcher == Launcher::Gasrun {
         let heard = output.matches("is about to end in good order").count();
         ensure!(heard <= RANKS as usize, "{heard} ends in good order of {RANKS} ranks");

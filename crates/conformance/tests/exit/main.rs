@@ -6,7 +6,9 @@ mod launcher;
 mod panics;
 
 use gasworks_conformance::ends::{self, CASES};
-use gasworks_testkit::{Case, Log, Need, cases, programs};
+use gasworks_testkit::cases::is_nightly;
+use gasworks_testkit::hosts::Cluster;
+use gasworks_testkit::{Case, Log, cases, programs};
 use launcher::Launcher;
 use std::process::ExitCode;
 
@@ -16,20 +18,28 @@ const SLACK: u64 = 10;
 fn main() -> ExitCode {
     let mut table = Vec::new();
     for launcher in Launcher::ALL {
-        table.extend(CASES.iter().filter(|end| launcher.runs(end)).flat_map(|end| cases_of(launcher, end)));
+        let ends = CASES.iter().enumerate().filter(|(_, end)| launcher.runs(end));
+        table.extend(ends.flat_map(|(turn, end)| cases_of((launcher, turn), end)));
     }
     table.extend(panics::cases());
     table.extend(judge::cases());
     cases::main("conformance/exit", table)
 }
 
-/// Rank 0, which collects what the ranks of its host say, and one of the others in the part of the one that acts.
-fn cases_of(launcher: Launcher, end: &'static ends::Case) -> [Case; 2] {
-    [0, 1].map(|victim| {
+/// Rank 0, which collects what the ranks of its host say, and one of the others in the part of the one that acts. Over hosts every rank is, by
+/// day one of them in turn: the leader of the first host, that of the other, and a rank of that.
+fn cases_of((launcher, turn): (Launcher, usize), end: &'static ends::Case) -> Vec<Case> {
+    let victims = match launcher {
+        Launcher::GasrunHosts if is_nightly() => 0..ends::RANKS,
+        Launcher::GasrunHosts => turn as u32 % ends::RANKS..turn as u32 % ends::RANKS + 1,
+        _ => 0..2,
+    };
+    let case = |victim| {
         let name = format!("{}/{}/rank-{victim}", launcher.name(), end.name);
         let case = Case::new(name, move |log| check(log, launcher, end, victim));
-        if launcher == Launcher::Gasrun { case } else { case.need(Need::Hydra) }
-    })
+        launcher.need().into_iter().fold(case, Case::need)
+    };
+    victims.map(case).collect()
 }
 
 /// Runs a job in which `victim` acts, and judges its end.
@@ -39,7 +49,11 @@ fn check(log: &Log, launcher: Launcher, end: &ends::Case, victim: u32) -> anyhow
         .env("GASNET_EXITTIMEOUT", end.timeout().to_string())
         .env("GASNET_CATCH_EXIT", if end.leaves() { "0" } else { "1" })
         .limit((2.5 * end.timeout()).ceil() as u64 + SLACK);
-    let ended = log.run(&job)?;
+    let cluster = (launcher == Launcher::GasrunHosts).then(Cluster::up).transpose()?;
+    let ended = match &cluster {
+        Some(cluster) => log.run(&cluster.on_h0(job))?,
+        None => log.run(&job)?,
+    };
     let code = ended.status.and_then(|status| status.code());
     judge::judge(launcher, end, code, &ended.output).map_err(|error| error.context(ended.how()))
 }

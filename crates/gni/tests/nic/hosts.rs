@@ -4,8 +4,7 @@ use crate::job::{ADVERSARIAL, CHIP, DELIVERY, passes, suite_with};
 use anyhow::{Result, ensure};
 use gasworks_testkit::cases::is_nightly;
 use gasworks_testkit::hosts::Cluster;
-use gasworks_testkit::nic::{TOGETHER, dressed};
-use gasworks_testkit::programs::{Fixture, release};
+use gasworks_testkit::nic::TOGETHER;
 use gasworks_testkit::{Case, Cmd, Log, Need};
 
 /// The ranks of each host, and how many there are in all.
@@ -40,24 +39,7 @@ pub fn cases() -> Vec<Case> {
             barriers(log, suite(SIX, mode)?.env(DELIVERY, delivery).env("GASNET_USE_CE_PSHM", beside_memory))
         })
     });
-    let ends = [("exit-zero", 0), ("exit", 7)].into_iter().flat_map(|(act, code)| {
-        ["0", "2"].map(|rank| {
-            Case::new(format!("three-hosts/{act}/rank-{rank}"), move |log| ends(log, act, rank, code))
-        })
-    });
-    whole.chain(engines).chain(ends).map(|case| case.need(Need::Hosts)).collect()
-}
-
-/// A rank ends the job by itself, and the ranks of the other hosts end with it, and with its code.
-fn ends(log: &Log, act: &str, rank: &str, code: i32) -> Result<()> {
-    let options = format!("--hosts h1:1,h2:2 {RSH} -x GASWORKS_NETWORK -x GASNET_EXITTIMEOUT");
-    let job = dressed(release()?.gasrun_with(3, &options, "gasworks-ends")?, &Fixture::Nic.get()?);
-    // Who ends so leaves what is registered.
-    let job = job.env("GASWORKS_UGNI_STRICT", "0").env("GASNET_EXITTIMEOUT", "2");
-    let ended = log.run(&Cluster::up()?.on_h0(job.arg("act").arg(act).arg(rank)))?;
-    ensure!(ended.code() == Some(code), "{}, not code {code}", ended.how());
-    ensure!(!ended.output.contains("rank ended too late"), "a rank was not told of the end");
-    Ok(())
+    whole.chain(engines).map(|case| case.need(Need::Hosts)).collect()
 }
 
 fn suite((hosts, ranks): Placement, mode: &str) -> Result<Cmd> {
