@@ -6,12 +6,13 @@
 //! - [`event`]: events tested and waited for, one, all or some. [`implicit`]: sets and access regions.
 //! - [`long`]: Longs whose payload may be in use for a while.
 //! - [`barrier`]: the split-phase barrier, named or not: in shared memory, or by active messages.
-//! - [`team`]: teams, made of others by collective calls.
+//! - [`collective`]: what all members of a team do together. [`team`]: teams, made of others by collective calls.
 #![deny(missing_docs)]
 
 #[allow(unsafe_code)]
 pub mod atomic;
 pub mod barrier;
+pub mod collective;
 mod error;
 pub mod event;
 pub mod implicit;

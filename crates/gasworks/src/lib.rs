@@ -44,6 +44,7 @@
 mod agent;
 #[allow(unsafe_code)]
 mod atomic;
+mod collective;
 mod config;
 mod error;
 mod event;

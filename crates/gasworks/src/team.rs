@@ -63,6 +63,11 @@ impl<'job, M: ThreadMode> Team<'job, M> {
         Ok(Self { engine, teams, team, rows, barrier: TeamBarrierOf::Own(barrier) })
     }
 
+    /// What its collectives go by.
+    pub(crate) fn parts(&self) -> (&Engine<M>, &team::Teams, &team::Team) {
+        (self.engine, self.teams, &self.team)
+    }
+
     fn barrier(&self) -> &Barrier<M> {
         match &self.barrier {
             TeamBarrierOf::Job(barrier) => barrier,

@@ -85,6 +85,9 @@ pub struct Completion {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum NicError {
+    /// It is no operation of the network's, and failed for a reason that a poll has given.
+    #[error("the operation failed, for the reason that a poll has given")]
+    Failed,
     /// No resources now: make progress and try again.
     #[error("the network has no room for the operation now")]
     Busy,

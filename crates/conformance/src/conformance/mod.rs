@@ -7,6 +7,7 @@
 //! Cases with a job of their own (tables that differ, two jobs at once) are [`special`].
 
 mod atomics;
+mod collectives;
 mod events;
 mod flow;
 #[allow(unsafe_code)]
@@ -272,6 +273,10 @@ pub fn cases<M: SuiteMode>() -> Vec<Case<M>> {
         case("team.many", 1, teams::many),
         case("team.growth", 1, teams::growth),
         case("team.wrong", 1, teams::wrong),
+        case("collective.broadcast", 1, collectives::broadcast),
+        case("collective.reduce", 1, collectives::reduce),
+        case("collective.ahead", 1, collectives::ahead),
+        case("collective.at-random", 1, collectives::at_random),
     ];
     cases.extend(M::if_par(vec![
         Case { name: "threads.all-at-once", ranks: 1, run: flow::threads },

@@ -263,6 +263,17 @@ impl<M: CoreMode> Engine<M> {
         self.transfers.ops.open()
     }
 
+    /// An operation of a layer above, which [ends](Self::end_operation) it.
+    pub fn start_operation(&self, counts: Categories) -> OpId {
+        self.transfers.ops.start(None, counts, None)
+    }
+
+    /// It is over; if not `well`, for a reason that is told otherwise.
+    pub fn end_operation(&self, id: OpId, well: bool) {
+        let result = if well { Ok(()) } else { Err(NicError::Failed) };
+        self.transfers.ops.complete(id.to_bits(), result);
+    }
+
     /// Whether an operation, a set or a leaf of one has finished; one that is not a leaf is forgotten then, with its leaves.
     /// Does not poll.
     ///

@@ -1,7 +1,7 @@
 //! The barrier of a team: in shared memory where its members have agreed on slots there, else an exchange of names among them.
 
 use crate::Error;
-use crate::team::exchange::{Combine, Exchange, name_of};
+use crate::collective::{Begun, Exchange};
 use crate::team::{Team, Teams};
 use gasworks_core::{CoreMode, Engine, Name};
 use gasworks_sync::{Lock, Mode, Par};
@@ -12,7 +12,7 @@ pub struct TeamBarrier {
     teams: Arc<Teams>,
     team: Arc<Team>,
     /// The phase begun last, of an exchange.
-    phase: <Par as Mode>::Lock<Option<Arc<Exchange>>>,
+    phase: <Par as Mode>::Lock<Option<Arc<Begun<Exchange>>>>,
 }
 
 impl TeamBarrier {
@@ -26,7 +26,7 @@ impl TeamBarrier {
         if let Some(barrier) = self.team.barrier() {
             return barrier.arrive(name);
         }
-        let phase = self.teams.begin(engine, &self.team, Combine::Agree, name.encode().to_le_bytes().into());
+        let phase = Begun::new(engine, self.teams.next(&self.team), Exchange::agree(name, 0));
         self.phase.with(|last| *last = Some(phase));
     }
 
@@ -35,7 +35,8 @@ impl TeamBarrier {
         if let Some(barrier) = self.team.barrier() {
             return Ok(barrier.done());
         }
-        let outcome = self.phase.with(|phase| phase.as_ref().and_then(|phase| phase.outcome()));
-        Ok(outcome.transpose()?.map(|agreed| name_of(&agreed)))
+        let outcome =
+            self.phase.with(|phase| phase.as_ref().and_then(|phase| phase.outcome(Exchange::agreed)));
+        Ok(outcome.transpose()?)
     }
 }

@@ -5,17 +5,18 @@
 //! with the team's barrier in shared memory ([`TeamBarriers`]): every member says which of its slots are free, and the lowest that is free
 //! at all members of the new team is taken. What a rank has said of a slot it says to nobody else until it knows whether it is taken.
 
-pub mod exchange;
-
 use crate::Error;
-use exchange::{BLOCK, Combine, Exchange, Exchanges};
+use crate::collective::mail::Mail;
+use crate::collective::{self, Exchange, Of};
 use gasworks_core::wire::TEAM_SLOTS;
 use gasworks_core::{CoreMode, Engine, Handlers, Members, Rank, SharedBarrier, TeamBarriers, TeamError};
 use gasworks_sync::atomic::{AtomicU32, Ordering::Relaxed};
 use gasworks_sync::{Lock, Mode, Par};
 use std::sync::Arc;
 
-pub use exchange::TeamNumber;
+mod calls;
+
+pub use crate::collective::TeamNumber;
 
 /// A team that this rank is a member of.
 pub struct Team {
@@ -66,7 +67,6 @@ impl std::fmt::Debug for Team {
 /// What a member says in a collective that makes teams: two words of its arguments; and the kind of the collective, the member's free slots,
 /// and the number that it would give.
 type Said = [u64; 3];
-const _: () = assert!(size_of::<Said>() == BLOCK);
 
 /// The kinds of those collectives.
 const SPLIT: u64 = 1 << (32 + TEAM_SLOTS);
@@ -79,7 +79,7 @@ const NO_COLOR: u64 = u64::MAX;
 
 /// What this rank needs to make teams and to meet in them.
 pub struct Teams {
-    exchanges: Arc<Exchanges>,
+    mail: Arc<Mail>,
     /// The number that this rank gave, or could have given, last.
     made: AtomicU32,
     /// Where teams have barriers in shared memory, if they have.
@@ -97,23 +97,17 @@ impl Teams {
         ranks: u32,
         barriers: Option<Arc<dyn TeamBarriers + Send + Sync>>,
         handlers: &Handlers<M>,
-        boxed: impl FnOnce(Arc<Exchanges>) -> Box<M::Function>,
+        boxed: impl FnOnce(Arc<Mail>) -> Box<M::Function>,
     ) -> Result<Arc<Self>, Error> {
-        let exchanges = Exchanges::register(ranks, handlers, boxed)?;
-        Ok(Arc::new(Self { exchanges, made: AtomicU32::new(0), barriers, offered: Lock::new(0) }))
+        let mail = Mail::register(ranks, handlers, boxed)?;
+        Ok(Arc::new(Self { mail, made: AtomicU32::new(0), barriers, offered: Lock::new(0) }))
     }
 
-    /// Begins to tell all members of a team `own`, and to hear what they say. Every member does, in the same order for each team.
-    pub(crate) fn begin<M: CoreMode>(
-        &self,
-        engine: &Engine<M>,
-        team: &Team,
-        combine: Combine,
-        own: Vec<u8>,
-    ) -> Arc<Exchange> {
+    /// The next collective of a team. Every member calls them in the same order.
+    pub(crate) fn next(&self, team: &Team) -> Of {
         let order = team.begun.fetch_add(1, Relaxed);
-        let exchange = Exchange::new((team.number, order), team.members.clone(), team.own, combine, own);
-        self.exchanges.begin(engine, exchange)
+        let (mail, members) = (self.mail.clone(), team.members.clone());
+        Of { mail, team: team.number, order, members, own: team.own }
     }
 
     /// Takes the slots that this rank offers to a new team.
@@ -152,17 +146,10 @@ impl Teams {
     ) -> Result<Vec<Said>, Error> {
         let counter = self.made.fetch_add(1, Relaxed).wrapping_add(1);
         let own = [a, b, kind | u64::from(slots) << 32 | u64::from(counter)].map(u64::to_le_bytes).concat();
-        let exchange = self.begin(engine, team, Combine::Append, own);
-        let mut sleeper = engine.sleeper();
-        let bytes = loop {
-            match exchange.outcome() {
-                Some(outcome) => break outcome?,
-                None => engine.turn(&mut sleeper)?,
-            }
-        };
+        let bytes = collective::run(engine, self.next(team), Exchange::append(own))?.heard();
         let word = |bytes: &[u8]| bytes.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte));
         let said = |block: &[u8]| [&block[..8], &block[8..16], &block[16..]].map(word);
-        let mut all: Vec<Said> = bytes.chunks_exact(BLOCK).map(said).collect();
+        let mut all: Vec<Said> = bytes.chunks_exact(size_of::<Said>()).map(said).collect();
         // They begin with this rank's own.
         all.rotate_right(team.own as usize);
         Ok(all)
@@ -245,6 +232,6 @@ impl Teams {
 
 impl std::fmt::Debug for Teams {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "teams, {:?}", self.exchanges)
+        write!(f, "teams, {:?}", self.mail)
     }
 }

@@ -1,0 +1,132 @@
+//! What all members of a team do together.
+
+use super::pattern::{Random, check, made, tag};
+use super::{Failure, Stage, SuiteMode, require};
+use gasworks::{Error, Team};
+
+/// Lengths around what comes unasked, what fits into a message, and what goes at a time.
+const LENGTHS: [usize; 9] = [0, 1, 8, 513, 4096, 4097, 65_536, 65_537, 200_001];
+
+/// Everyone, the ranks backwards, and the odd and the even ones.
+fn teams<'a, M: SuiteMode>(stage: &Stage<'a, M>) -> Result<Vec<Team<'a, M>>, Error> {
+    let (agent, me) = (&stage.agent, stage.rank());
+    let split = |color, key| stage.job.everyone().split(agent, Some(color), key);
+    let others = [split(0, -i64::from(me))?, split(me % 2, 0)?];
+    Ok([stage.job.everyone()].into_iter().chain(others.into_iter().flatten()).collect())
+}
+
+/// From every member, of every length.
+pub(super) fn broadcast<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failure> {
+    for team in teams(stage)? {
+        for (which, len) in (0..).zip(LENGTHS) {
+            for root in 0..team.size() {
+                let tag = tag(root, team.size(), which);
+                let mut bytes = if root == team.member() { made(tag, len) } else { vec![9; len] };
+                team.broadcast(&stage.agent, root, &mut bytes)?;
+                check("a broadcast", tag, &bytes)?;
+            }
+        }
+        let wrong = team.broadcast(&stage.agent, team.size(), &mut [0u8]).err();
+        let said = wrong.map(|error| error.to_string()).unwrap_or_default();
+        require!(said.contains("member"), "a broadcast from nobody: {said:?}");
+    }
+    Ok(stage.agent.barrier()?)
+}
+
+/// Sums, and what does not commute, to each and to all; numbers of elements of several sizes.
+pub(super) fn reduce<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failure> {
+    for team in teams(stage)? {
+        let size = u64::from(team.size());
+        for count in [0, 1, 3, 512, 513, 20_000] {
+            let own = |member: u64| (0..count as u64).map(move |at| at * at + member);
+            let mut sums: Vec<u64> = own(team.member().into()).collect();
+            team.reduce_all(&stage.agent, &mut sums, |a, b| a + b)?;
+            let wanted = own(0).map(|first| first * size + size * (size - 1) / 2);
+            require!(sums.iter().copied().eq(wanted), "a sum of {count} numbers of all");
+        }
+        for root in 0..team.size() {
+            // Maps x -> a x + b, one after the other; of 24 bytes, which are no part of a chunk.
+            let map = |member: u32| [u64::from(member) + 2, u64::from(member) * 7 + 1, 5];
+            let after = |[a, b, _]: [u64; 3], [c, d, _]: [u64; 3]| {
+                [a.wrapping_mul(c), b.wrapping_mul(c).wrapping_add(d), 5]
+            };
+            let around = (0..team.size()).map(|at| map((root + at) % team.size()));
+            let wanted = around.reduce(after).unwrap_or_default();
+            let mut maps = vec![map(team.member()); 4000];
+            team.reduce(&stage.agent, root, &mut maps, after)?;
+            let wanted = if root == team.member() { wanted } else { map(team.member()) };
+            require!(maps.iter().all(|&found| found == wanted), "maps are {:?}, not {wanted:?}", maps[0]);
+        }
+        // Floating numbers, whose sum depends on its order, have the same one on all, each time.
+        let parts = |round: u64| f64::from(team.member() + 1).powi(-7) * round as f64;
+        let mut before = None;
+        for _ in 0..5 {
+            let mut sum = [parts(3)];
+            team.reduce_all(&stage.agent, &mut sum, |a, b| a + b)?;
+            let [bits] = sum.map(f64::to_bits);
+            require!(before.replace(bits).is_none_or(|before| before == bits), "two sums of the same");
+            let mut all = [bits, !bits];
+            team.reduce_all(&stage.agent, &mut all, |a, b| a & b)?;
+            require!(all == [bits, !bits], "members have different sums");
+        }
+    }
+    Ok(stage.agent.barrier()?)
+}
+
+/// A member that begins many before the others come: what is sent to these is kept, and no more than it may be.
+pub(super) fn ahead<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failure> {
+    let (agent, everyone, me) = (&stage.agent, stage.job.everyone(), stage.rank());
+    for late in 0..stage.ranks() {
+        agent.barrier()?;
+        if me == late {
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+        for round in 0..50u64 {
+            let root = round as u32 % stage.ranks();
+            let mut bytes = if me == root { made(tag(root, late, round), 700) } else { vec![0; 700] };
+            everyone.broadcast(agent, root, &mut bytes)?;
+            check("a broadcast to one that is late", tag(root, late, round), &bytes)?;
+        }
+    }
+    Ok(agent.barrier()?)
+}
+
+/// Collectives at random, on teams that are split at random, all at the same time.
+pub(super) fn at_random<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failure> {
+    let (agent, everyone) = (&stage.agent, stage.job.everyone());
+    // All ranks draw the same numbers.
+    let mut random = Random(0xC011);
+    for _ in 0..8 {
+        let (colors, salt) = (1 + random.below(3), random.below(1 << 20));
+        let of = |rank: u32| (u64::from(rank) * 2_654_435_761 + salt) >> 3;
+        let key = (of(stage.rank()) % 17) as i64;
+        let color = (of(stage.rank()) % colors) as u32;
+        let team = everyone.split(agent, Some(color), key)?;
+        let team = team.ok_or_else(|| Failure::Wrong("a member has no team".into()))?;
+        for round in 0..6 {
+            let (kind, len, draw) = (random.below(4), random.below(9000) as usize, random.below(1 << 16));
+            let root = (draw % u64::from(team.size())) as u32;
+            match kind {
+                0 => {
+                    let tag = tag(root, color, round);
+                    let mut bytes = if root == team.member() { made(tag, len) } else { vec![0; len] };
+                    team.broadcast(agent, root, &mut bytes)?;
+                    check("a broadcast at random", tag, &bytes)?;
+                }
+                1 => {
+                    let mut least = vec![u64::from(team.member()) + draw; len / 8];
+                    team.reduce_all(agent, &mut least, |a, b| a.min(b))?;
+                    require!(least.iter().all(|&least| least == draw), "the least is {:?}", least.first());
+                }
+                2 => {
+                    let mut count = vec![1u32; len / 4];
+                    team.reduce(agent, root, &mut count, |a, b| a + b)?;
+                    let wanted = if root == team.member() { team.size() } else { 1 };
+                    require!(count.iter().all(|&count| count == wanted), "counted {:?}", count.first());
+                }
+                _ => agent.on(&team).barrier()?,
+            }
+        }
+    }
+    Ok(agent.barrier()?)
+}

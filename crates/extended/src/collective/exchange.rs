@@ -1,0 +1,97 @@
+//! Exchanges: each member of a team tells all others some bytes, at doubling distances.
+//!
+//! In step `s` a member sends what it has to the one 2^s before, and takes what the one 2^s further on has sent; after the last step it has
+//! heard, directly or not, of all. Nobody is through before all have begun.
+
+use super::part::{Io, Script, Stop};
+use gasworks_core::Name;
+use gasworks_sync::VolatileSlice;
+
+/// How many bytes a name has.
+const NAME: usize = 8;
+
+/// What is done with what another member has sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Combine {
+    /// It is appended, so many bytes of each member.
+    Append(usize),
+    /// They are [names](Name), and what is kept is what both agree on.
+    Agree,
+}
+
+/// A member's part.
+#[derive(Debug)]
+pub(crate) struct Exchange {
+    combine: Combine,
+    /// What this rank has said and heard.
+    held: Vec<u8>,
+    /// The number of its first step.
+    first: u32,
+    step: u32,
+    is_sent: bool,
+}
+
+impl Exchange {
+    /// All hear what each says, as many bytes.
+    pub fn append(own: Vec<u8>) -> Self {
+        Self { combine: Combine::Append(own.len()), held: own, first: 0, step: 0, is_sent: false }
+    }
+
+    /// All hear what the names of all agree on; its steps have numbers from `first`.
+    pub fn agree(name: Name, first: u32) -> Self {
+        let held = name.encode().to_le_bytes().into();
+        Self { combine: Combine::Agree, held, first, step: 0, is_sent: false }
+    }
+
+    /// What all have said, this rank's own first, then that of the member after it, around.
+    pub fn heard(self) -> Vec<u8> {
+        self.held
+    }
+
+    /// What all agree on.
+    pub fn agreed(&self) -> Name {
+        name(&self.held)
+    }
+}
+
+fn name(bytes: &[u8]) -> Name {
+    Name::decode(bytes.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes)))
+}
+
+impl Script for Exchange {
+    fn meets(&self) -> bool {
+        true
+    }
+
+    fn turn(&mut self, io: &mut Io<'_>) -> Result<(), Stop> {
+        let size = io.size();
+        loop {
+            let distance = 1u64 << self.step;
+            if distance >= size.into() {
+                return Ok(());
+            }
+            let distance = distance as u32;
+            let len = match self.combine {
+                Combine::Append(block) => distance.min(size - distance) as usize * block,
+                Combine::Agree => NAME,
+            };
+            let (step, after) = (self.first + self.step, io.beyond(io.own(), distance));
+            if !self.is_sent {
+                // First: around, each might wait for the next one's question.
+                io.ask(after, step, len)?;
+                let said = VolatileSlice::from_mut(&mut self.held[..len]);
+                io.send(io.beyond(io.own(), size - distance), step, said)?;
+                self.is_sent = true;
+            }
+            let heard = io.receive(after, step, len)?;
+            match self.combine {
+                Combine::Append(_) => self.held.extend(&heard),
+                Combine::Agree => {
+                    self.held = name(&self.held).and(name(&heard)).encode().to_le_bytes().into();
+                }
+            }
+            io.give_back(heard);
+            (self.step, self.is_sent) = (self.step + 1, false);
+        }
+    }
+}

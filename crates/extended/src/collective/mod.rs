@@ -1,0 +1,175 @@
+//! Collectives of a team: what all its members do together, by messages.
+//!
+//! - [`mail`]: what members send each other, in pieces; it is kept until it is wanted.
+//! - `part`: one rank's part in a collective: a script that goes on step by step.
+//! - `exchange`: all hear what all say. `tree`: from one to all, and from all to one.
+//!
+//! A team's collectives are numbered in the order in which its members call them, which is the same on all; several may be under way.
+
+mod exchange;
+pub mod mail;
+mod part;
+mod tree;
+
+use crate::{Error, Event};
+use gasworks_core::{Categories, CoreMode, Engine, Machine, Name, OpId, Turned};
+use gasworks_sync::{Lock, Mode, Par};
+use part::{Io, Part, Stop};
+use std::sync::Arc;
+
+pub(crate) use exchange::Exchange;
+pub use mail::TeamNumber;
+pub(crate) use part::{Of, Script};
+pub(crate) use tree::{Broadcast, Reduce, ReduceAll};
+
+/// Every so many collectives of a team its members meet, so that none is further ahead of another.
+const AHEAD: u32 = 16;
+/// The first step of those meetings.
+const MEETING: u32 = 1 << 30;
+
+/// A script before which all meet, where that is due.
+struct Met<S> {
+    meeting: Option<Exchange>,
+    script: S,
+}
+
+impl<S: Script> Met<S> {
+    fn new(of: &Of, script: S) -> Self {
+        let is_due = of.order % AHEAD == AHEAD - 1 && !script.meets();
+        Self { meeting: is_due.then(|| Exchange::agree(Name::Any, MEETING)), script }
+    }
+}
+
+impl<S: Script> Script for Met<S> {
+    fn turn(&mut self, io: &mut Io<'_>) -> Result<(), Stop> {
+        if let Some(meeting) = &mut self.meeting {
+            meeting.turn(io)?;
+            self.meeting = None;
+        }
+        self.script.turn(io)
+    }
+}
+
+fn part_of<S: Script>(of: Of, script: S) -> Part<Met<S>> {
+    let script = Met::new(&of, script);
+    Part::new(of, script)
+}
+
+/// How elements are combined.
+pub trait Combine: Send {
+    /// Bytes of an element.
+    fn element(&self) -> usize;
+
+    /// Combines each element of the first with the one in the same place of the second, which come from members before and after each other.
+    /// Both are as long, some elements, and aligned for any.
+    fn combine(&mut self, before: &mut [u8], after: &[u8]);
+}
+
+/// Does this rank's part in a collective, and polls meanwhile.
+pub(crate) fn run<M: CoreMode, S: Script>(engine: &Engine<M>, of: Of, script: S) -> Result<S, Error> {
+    let (mut part, mut sleeper) = (part_of(of, script), engine.sleeper());
+    loop {
+        match part.turn(engine) {
+            Ok(()) => return Ok(part.script.script),
+            Err(Stop::Waits) => engine.turn(&mut sleeper)?,
+            // Sleeping would delay what only trying again moves.
+            Err(Stop::Busy) => {
+                if engine.poll()? == 0 {
+                    std::thread::yield_now();
+                }
+            }
+            Err(Stop::Failed(error)) => return Err(error.into()),
+        }
+    }
+}
+
+/// A rank's part in a collective that goes on at every poll.
+pub(crate) struct Begun<S> {
+    state: <Par as Mode>::Lock<State<S>>,
+    /// What is done when it is through.
+    event: Option<OpId>,
+}
+
+enum State<S> {
+    Going(Box<Part<Met<S>>>),
+    Through(Result<S, gasworks_core::Error>),
+    /// While it is turned.
+    Turning,
+}
+
+impl<S: Script + 'static> Begun<S> {
+    /// Begins it.
+    pub fn new<M: CoreMode>(engine: &Engine<M>, of: Of, script: S) -> Arc<Self> {
+        Self::with(engine, of, script, None)
+    }
+
+    fn with<M: CoreMode>(engine: &Engine<M>, of: Of, script: S, event: Option<OpId>) -> Arc<Self> {
+        let this = Arc::new(Self { state: Lock::new(State::Going(Box::new(part_of(of, script)))), event });
+        if this.advance(engine) != Turned::Ended {
+            engine.start_machine(this.clone());
+        }
+        this
+    }
+
+    /// What came of it, once it is through.
+    pub fn outcome<T>(&self, of: impl FnOnce(&S) -> T) -> Option<Result<T, gasworks_core::Error>> {
+        self.state.with(|state| match state {
+            State::Through(Ok(script)) => Some(Ok(of(script))),
+            State::Through(Err(error)) => Some(Err(error.clone())),
+            State::Going(_) | State::Turning => None,
+        })
+    }
+
+    fn advance<M: CoreMode>(&self, engine: &Engine<M>) -> Turned {
+        self.state.with(|state| {
+            let State::Going(mut part) = std::mem::replace(state, State::Turning) else {
+                return Turned::Ended;
+            };
+            let outcome = match part.turn(engine) {
+                Err(Stop::Waits) => {
+                    *state = State::Going(part);
+                    return Turned::Waits;
+                }
+                Err(Stop::Busy) => {
+                    *state = State::Going(part);
+                    return Turned::Busy;
+                }
+                Ok(()) => Ok(part.script.script),
+                Err(Stop::Failed(error)) => Err(error),
+            };
+            if let Some(event) = self.event {
+                engine.end_operation(event, outcome.is_ok());
+            }
+            *state = State::Through(outcome);
+            Turned::Ended
+        })
+    }
+}
+
+impl<M: CoreMode, S: Script + 'static> Machine<M> for Begun<S> {
+    fn turn(&self, engine: &Engine<M>) -> Result<Turned, gasworks_core::Error> {
+        let turned = self.advance(engine);
+        match (turned, self.event) {
+            // Nobody asks for the outcome but by the event, which cannot say why.
+            (Turned::Ended, Some(_)) => self.outcome(|_| turned).unwrap_or(Ok(turned)),
+            _ => Ok(turned),
+        }
+    }
+}
+
+/// Begins a collective; the event says when this rank's part in it is over.
+pub(crate) fn begin<M: CoreMode, S: Script + 'static>(
+    engine: &Engine<M>,
+    of: Of,
+    script: S,
+) -> Result<Event, Error> {
+    let event = engine.start_operation(Categories::empty());
+    let begun = Begun::with(engine, of, script, Some(event));
+    match begun.outcome(|_| ()) {
+        None => Ok(Event(Some(event))),
+        Some(outcome) => {
+            engine.abandon(event);
+            Ok(outcome.map(|()| Event::DONE)?)
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! One rank's part in a collective: a script that goes on step by step, with what it sends and gets.
+
+use super::mail::{ASK, Mail, PIECE, Step, TeamNumber, UNASKED, WORDS};
+use gasworks_core::{Category, CoreMode, Engine, Error, Members, Outgoing, Rank};
+use gasworks_sync::VolatileSlice;
+use std::sync::Arc;
+
+/// Why a script goes no further for now.
+#[derive(Debug)]
+pub(crate) enum Stop {
+    /// It waits for another member.
+    Waits,
+    /// It waits for room or a credit.
+    Busy,
+    /// Nothing will come of it.
+    Failed(Error),
+}
+
+impl From<Error> for Stop {
+    fn from(error: Error) -> Self {
+        match error.is_busy() {
+            true => Stop::Busy,
+            false => Stop::Failed(error),
+        }
+    }
+}
+
+/// What a member does in a collective. It is called again until it is through, and keeps where it was: a call of [`Io`] that stops it is made
+/// again, with the same arguments.
+pub(crate) trait Script: Send {
+    /// Goes on.
+    fn turn(&mut self, io: &mut Io<'_>) -> Result<(), Stop>;
+
+    /// Whether nobody is through before all have begun.
+    fn meets(&self) -> bool {
+        false
+    }
+}
+
+impl Script for Box<dyn Script + '_> {
+    fn meets(&self) -> bool {
+        (**self).meets()
+    }
+    fn turn(&mut self, io: &mut Io<'_>) -> Result<(), Stop> {
+        (**self).turn(io)
+    }
+}
+
+/// What sends messages.
+pub(crate) trait Sender {
+    fn try_request(&self, to: Rank, message: &Outgoing<'_>) -> Result<(), Error>;
+    fn max_medium(&self) -> usize;
+}
+
+impl<M: CoreMode> Sender for Engine<M> {
+    fn try_request(&self, to: Rank, message: &Outgoing<'_>) -> Result<(), Error> {
+        Engine::try_request(self, to, message)
+    }
+    fn max_medium(&self) -> usize {
+        Engine::max_medium(self)
+    }
+}
+
+/// Which collective it is, and where this rank is in it.
+pub(crate) struct Of {
+    pub mail: Arc<Mail>,
+    pub team: TeamNumber,
+    /// How many the team had begun before.
+    pub order: u32,
+    pub members: Arc<Members>,
+    /// Which member this rank is.
+    pub own: u32,
+}
+
+/// How far a script's last call has come.
+struct Progress {
+    mail: Arc<Mail>,
+    sent: usize,
+    /// Who gets what is being sent has asked for it.
+    is_asked: bool,
+    /// What was asked for, and whether the question is on its way.
+    asking: Option<(Step, bool)>,
+    /// A piece.
+    piece: Vec<u8>,
+    /// What received bytes lay in, to be used again.
+    spare: Vec<u8>,
+}
+
+/// A script with its place in a collective.
+pub(crate) struct Part<S> {
+    of: Of,
+    progress: Progress,
+    pub script: S,
+}
+
+impl<S: Script> Part<S> {
+    pub fn new(of: Of, script: S) -> Self {
+        let mail = of.mail.clone();
+        let (piece, spare) = (Vec::new(), Vec::new());
+        let progress = Progress { mail, sent: 0, is_asked: false, asking: None, piece, spare };
+        Self { of, progress, script }
+    }
+
+    /// Goes as far as it can at once.
+    pub fn turn(&mut self, sender: &dyn Sender) -> Result<(), Stop> {
+        self.script.turn(&mut Io { sender, of: &self.of, progress: &mut self.progress })
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if let Some((step, _)) = self.asking {
+            self.mail.forget(step);
+        }
+    }
+}
+
+/// What a script sends and gets by. Members are named by how far they are beyond another, around.
+pub(crate) struct Io<'a> {
+    sender: &'a dyn Sender,
+    of: &'a Of,
+    progress: &'a mut Progress,
+}
+
+impl Io<'_> {
+    /// How many members there are.
+    pub fn size(&self) -> u32 {
+        self.of.members.size()
+    }
+
+    /// Which of them this rank is.
+    pub fn own(&self) -> u32 {
+        self.of.own
+    }
+
+    /// The member so much further on than another, around.
+    pub fn beyond(&self, member: u32, distance: u32) -> u32 {
+        ((u64::from(member) + u64::from(distance)) % u64::from(self.size())) as u32
+    }
+
+    fn rank(&self, member: u32) -> Rank {
+        self.of.members.rank_of(member).unwrap_or(Rank::MAX)
+    }
+
+    fn step(&self, step: u32, from: Rank) -> Step {
+        Step { team: self.of.team, order: self.of.order, step, from }
+    }
+
+    /// Sends a member the bytes of a step.
+    pub fn send(&mut self, to: u32, step: u32, bytes: VolatileSlice<'_>) -> Result<(), Stop> {
+        let rank = self.rank(to);
+        if bytes.len() > UNASKED && !self.progress.is_asked {
+            if !self.of.mail.is_asked(self.step(step, rank)) {
+                return Err(Stop::Waits);
+            }
+            self.progress.is_asked = true;
+        }
+        while self.progress.sent < bytes.len() {
+            let sent = self.progress.sent;
+            let len = self.sender.max_medium().min(bytes.len() - sent);
+            let mut piece = std::mem::take(&mut self.progress.piece);
+            piece.resize(len, 0);
+            bytes.slice(sent, len).unwrap_or(VolatileSlice::EMPTY).read(&mut piece[..]);
+            let said = self.say(rank, step, (sent, bytes.len()), &piece);
+            self.progress.piece = piece;
+            said?;
+            self.progress.sent += len;
+        }
+        (self.progress.sent, self.progress.is_asked) = (0, false);
+        Ok(())
+    }
+
+    /// Asks a member for the bytes of a step, so many, unless they come unasked. Before this rank sends something, where that one might wait for
+    /// the question before it asks itself.
+    pub fn ask(&mut self, from: u32, step: u32, len: usize) -> Result<(), Stop> {
+        if len <= UNASKED {
+            return Ok(());
+        }
+        let rank = self.rank(from);
+        let key = self.step(step, rank);
+        if self.progress.asking.is_none() {
+            let mut room = std::mem::take(&mut self.progress.spare);
+            room.resize(len, 0);
+            self.of.mail.expect(key, room);
+            self.progress.asking = Some((key, false));
+        }
+        if let Some((key, false)) = self.progress.asking {
+            self.say(rank, step | ASK, (0, 0), &[])?;
+            self.progress.asking = Some((key, true));
+        }
+        Ok(())
+    }
+
+    /// The bytes that a member has sent for a step, so many; [`give_back`](Self::give_back) takes them when they are used.
+    pub fn receive(&mut self, from: u32, step: u32, len: usize) -> Result<Vec<u8>, Stop> {
+        if len == 0 {
+            return Ok(Vec::new());
+        }
+        self.ask(from, step, len)?;
+        let taken = self.of.mail.take(self.step(step, self.rank(from)), len)?.ok_or(Stop::Waits)?;
+        self.progress.asking = None;
+        Ok(taken)
+    }
+
+    /// Received bytes are not needed any more.
+    pub fn give_back(&mut self, bytes: Vec<u8>) {
+        self.progress.spare = bytes;
+    }
+
+    fn say(&self, to: Rank, step: u32, (offset, total): (usize, usize), payload: &[u8]) -> Result<(), Stop> {
+        let &Of { team, order, .. } = self.of;
+        let words: [u32; WORDS] = [team.maker, team.counter, order, step, offset as u32, total as u32];
+        let args = words.map(u32::to_le_bytes);
+        let args = args.as_flattened();
+        let message = Outgoing { category: Category::Medium, handler: PIECE, args, payload, landing: 0 };
+        Ok(self.sender.try_request(to, &message)?)
+    }
+}

@@ -1,0 +1,233 @@
+//! Trees: a member at the root, and each other below the one that it has one bit less than, counted from the root.
+//!
+//! Long data go in chunks, so that all members work at a time. Below a member are those with one more bit, lower than its lowest, the nearest first
+//! where they send and the furthest, which has most below it, first where they are sent to.
+
+use super::Combine;
+use super::part::{Io, Script, Stop};
+use gasworks_sync::VolatileSlice;
+
+/// About how many bytes go at a time.
+const CHUNK: usize = 64 << 10;
+
+/// Where a member is in a tree.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    root: u32,
+    /// How far the member is beyond the root.
+    at: u32,
+    size: u32,
+}
+
+impl Place {
+    fn of(io: &Io<'_>, root: u32) -> Self {
+        let size = io.size();
+        Self { root, at: io.beyond(io.own(), size - root), size }
+    }
+
+    fn member(self, at: u32) -> u32 {
+        ((u64::from(self.root) + u64::from(at)) % u64::from(self.size)) as u32
+    }
+
+    /// Above it.
+    fn parent(self) -> Option<u32> {
+        (self.at != 0).then(|| self.member(self.at & (self.at - 1)))
+    }
+
+    /// How many bits those below it may have more.
+    fn bits(self) -> u32 {
+        match self.at {
+            0 => (self.size - 1).checked_ilog2().map_or(0, |bits| bits + 1),
+            at => at.trailing_zeros(),
+        }
+    }
+
+    /// The one below it by that bit.
+    fn child(self, bit: u32) -> Option<u32> {
+        let at = u64::from(self.at) + (1 << bit);
+        (at < self.size.into()).then(|| self.member(at as u32))
+    }
+}
+
+/// The chunks of so many bytes, whole elements each: from where, and how many.
+fn chunk(number: usize, len: usize, element: usize) -> Option<(usize, usize)> {
+    let chunk = (CHUNK / element.max(1)).max(1) * element.max(1);
+    let from = number.checked_mul(chunk).filter(|&from| from < len)?;
+    Some((from, chunk.min(len - from)))
+}
+
+fn part(bytes: VolatileSlice<'_>, (from, len): (usize, usize)) -> VolatileSlice<'_> {
+    bytes.slice(from, len).unwrap_or(VolatileSlice::EMPTY)
+}
+
+/// The root's bytes go to all members.
+pub(crate) struct Broadcast<'a> {
+    root: u32,
+    /// At the root what is sent, at the others where it goes.
+    bytes: VolatileSlice<'a>,
+    chunk: usize,
+    is_here: bool,
+    /// How many below have it.
+    sent: u32,
+}
+
+impl<'a> Broadcast<'a> {
+    pub fn new(root: u32, bytes: VolatileSlice<'a>) -> Self {
+        Self { root, bytes, chunk: 0, is_here: false, sent: 0 }
+    }
+}
+
+impl Script for Broadcast<'_> {
+    fn turn(&mut self, io: &mut Io<'_>) -> Result<(), Stop> {
+        let place = Place::of(io, self.root);
+        while let Some(range) = chunk(self.chunk, self.bytes.len(), 1) {
+            let (bytes, step) = (part(self.bytes, range), self.chunk as u32);
+            if let (Some(parent), false) = (place.parent(), self.is_here) {
+                let received = io.receive(parent, step, bytes.len())?;
+                bytes.write(&received);
+                io.give_back(received);
+            }
+            self.is_here = true;
+            while let Some(bit) = place.bits().checked_sub(self.sent + 1) {
+                if let Some(child) = place.child(bit) {
+                    io.send(child, step, bytes)?;
+                }
+                self.sent += 1;
+            }
+            (self.chunk, self.is_here, self.sent) = (self.chunk + 1, false, 0);
+        }
+        Ok(())
+    }
+}
+
+/// Bytes that are aligned for any element.
+#[derive(Debug, Default)]
+struct Aligned(Vec<u128>);
+
+impl Aligned {
+    /// The first bytes, as many, which have any values.
+    fn room(&mut self, len: usize) -> &mut [u8] {
+        let words = len.div_ceil(size_of::<u128>());
+        if self.0.len() < words {
+            self.0.resize(words, 0);
+        }
+        &mut bytemuck::cast_slice_mut(&mut self.0)[..len]
+    }
+}
+
+/// What all members have is combined, each element with those in the same place, and lands at the root. In which order does not depend on when
+/// what comes: it is that of the members, from the root on.
+pub(crate) struct Reduce<'a, C> {
+    root: u32,
+    own: VolatileSlice<'a>,
+    /// Where the result goes, at the root.
+    result: VolatileSlice<'a>,
+    combine: C,
+    chunk: usize,
+    is_begun: bool,
+    /// How many below it were heard, as far as there are such.
+    heard: u32,
+    so_far: Aligned,
+    theirs: Aligned,
+}
+
+impl<'a, C: Combine> Reduce<'a, C> {
+    pub fn new(root: u32, own: VolatileSlice<'a>, result: VolatileSlice<'a>, combine: C) -> Self {
+        let (so_far, theirs) = (Aligned::default(), Aligned::default());
+        Self { root, own, result, combine, chunk: 0, is_begun: false, heard: 0, so_far, theirs }
+    }
+}
+
+impl<C: Combine> Script for Reduce<'_, C> {
+    fn turn(&mut self, io: &mut Io<'_>) -> Result<(), Stop> {
+        let place = Place::of(io, self.root);
+        while let Some(range) = chunk(self.chunk, self.own.len(), self.combine.element()) {
+            let (len, step) = (range.1, self.chunk as u32);
+            if !self.is_begun {
+                part(self.own, range).read(self.so_far.room(len));
+                self.is_begun = true;
+            }
+            while self.heard < place.bits() {
+                if let Some(child) = place.child(self.heard) {
+                    let received = io.receive(child, step, len)?;
+                    self.theirs.room(len).copy_from_slice(&received);
+                    io.give_back(received);
+                    self.combine.combine(self.so_far.room(len), self.theirs.room(len));
+                }
+                self.heard += 1;
+            }
+            match place.parent() {
+                Some(parent) => io.send(parent, step, VolatileSlice::from_mut(self.so_far.room(len)))?,
+                None => part(self.result, range).write(self.so_far.room(len)),
+            }
+            (self.chunk, self.is_begun, self.heard) = (self.chunk + 1, false, 0);
+        }
+        Ok(())
+    }
+}
+
+/// As [`Reduce`], and all members get the result.
+pub(crate) struct ReduceAll<'a, C> {
+    reduce: Option<Reduce<'a, C>>,
+    broadcast: Broadcast<'a>,
+}
+
+impl<'a, C: Combine> ReduceAll<'a, C> {
+    pub fn new(own: VolatileSlice<'a>, result: VolatileSlice<'a>, combine: C) -> Self {
+        let broadcast = Broadcast::new(0, result);
+        Self { reduce: Some(Reduce::new(0, own, result, combine)), broadcast }
+    }
+}
+
+impl<C: Combine> Script for ReduceAll<'_, C> {
+    fn turn(&mut self, io: &mut Io<'_>) -> Result<(), Stop> {
+        // What goes up a tree comes from others than what goes down: so both may count their steps from 0.
+        if let Some(reduce) = &mut self.reduce {
+            reduce.turn(io)?;
+            self.reduce = None;
+        }
+        self.broadcast.turn(io)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// In every tree each member but the root is below one other, from which it has one bit more.
+    #[test]
+    fn each_member_is_below_one_other() {
+        for size in 1..40 {
+            for root in 0..size {
+                let place = |own: u32| Place { root, at: (own + size - root) % size, size };
+                let mut above = vec![None; size as usize];
+                for own in 0..size {
+                    for child in (0..place(own).bits()).filter_map(|bit| place(own).child(bit)) {
+                        assert_eq!(
+                            above[child as usize].replace(own),
+                            None,
+                            "{child} of {size} is below two"
+                        );
+                        assert_eq!(place(child).parent(), Some(own));
+                    }
+                }
+                let alone: Vec<u32> = (0..size).filter(|&own| above[own as usize].is_none()).collect();
+                assert_eq!(alone, [root], "of {size}");
+            }
+        }
+    }
+
+    #[test]
+    fn chunks_are_whole_elements_and_leave_nothing_out() {
+        for (len, element) in
+            [(0, 8), (24, 24), (1 << 20, 8), ((1 << 20) + 8, 8), (3 * 70_001, 70_001), (100, 1)]
+        {
+            let (mut at, mut number) = (0, 0);
+            while let Some((from, count)) = chunk(number, len, element) {
+                assert!(from == at && count > 0 && count.is_multiple_of(element), "{len} {element}");
+                (at, number) = (from + count, number + 1);
+            }
+            assert_eq!(at, len);
+        }
+    }
+}
