@@ -11,8 +11,7 @@ GASWORKS_BEGIN_C
 /* Combines count elements into the second buffer. It runs on any thread, and several times at once. */
 typedef void (*gex_Coll_ReduceFn_t)(const void *operand, void *in_out, size_t count, const void *cdata);
 
-/* Declared only, here and below, so that a client of them compiles; the library does not have them, so it does not
- * link. */
+/* Both buffers may be anywhere, and are one or apart; they are the library's until the event is done. */
 
 extern gex_Event_t gex_Coll_BroadcastNB(gex_TM_t tm, gex_Rank_t root, void *dst, const void *src, size_t len,
                                         gex_Flags_t flags);
@@ -25,6 +24,7 @@ extern gex_Event_t gex_Coll_ReduceToAllNB(gex_TM_t tm, void *dst, const void *sr
 
 /*
  * The collectives of GASNet-1. An image is a rank, and a team of theirs is a team.
+ * Declared only, so that a client of them compiles; the library does not have them, so it does not link.
  */
 typedef gex_Rank_t gasnet_image_t;
 typedef gex_TM_t gasnet_team_handle_t;

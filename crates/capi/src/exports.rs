@@ -9,7 +9,7 @@ macro_rules! face {
     ($mode:ty, $linked:ident) => {
         use std::ffi::{c_char, c_int, c_uint, c_void};
         use $crate::layout::*;
-        use $crate::{am, barrier, check, codes, event, handlers, hsl, job, legacy, negotiated, query, rma, talk};
+        use $crate::{am, barrier, check, codes, collective, event, handlers, hsl, job, legacy, negotiated, query, rma, talk};
 
         /// An object that refers to it was compiled for this library.
         #[unsafe(no_mangle)]
@@ -119,6 +119,18 @@ macro_rules! face {
             fn gex_Coll_BarrierNB(tm: *const Team, _flags: Flags) -> Event { barrier::begin::<$mode>("gex_Coll_BarrierNB", tm) }
             fn gex_Coll_BarrierBlocking(tm: *const Team, _flags: Flags) -> () {
                 event::wait::<$mode>(barrier::begin::<$mode>("gex_Coll_BarrierBlocking", tm))
+            }
+            fn gex_Coll_BroadcastNB(tm: *const Team, root: u32, dest: *mut c_void, source: *const c_void, len: usize, _flags: Flags) -> Event {
+                collective::broadcast::<$mode>(tm, root, (dest, source), len)
+            }
+            fn gex_Coll_ReduceToOneNB(tm: *const Team, root: u32, dest: *mut c_void, source: *const c_void, of: c_uint, size: usize, count: usize, op: c_uint, user: Option<collective::ReduceFn>, data: *const c_void, _flags: Flags) -> Event {
+                collective::reduce::<$mode>("gex_Coll_ReduceToOneNB", tm, Some(root), (dest, source), collective::Elements { of, size, count, op, user, data })
+            }
+            fn gex_Coll_ReduceToAllNB(tm: *const Team, dest: *mut c_void, source: *const c_void, of: c_uint, size: usize, count: usize, op: c_uint, user: Option<collective::ReduceFn>, data: *const c_void, _flags: Flags) -> Event {
+                collective::reduce::<$mode>("gex_Coll_ReduceToAllNB", tm, None, (dest, source), collective::Elements { of, size, count, op, user, data })
+            }
+            fn gex_EP_PublishBoundSegment(tm: *const Team, endpoints: *const *const Endpoint, count: usize, _flags: Flags) -> c_int {
+                job::publish::<$mode>(tm, endpoints, count)
             }
             fn gasnet_barrier_notify(id: c_int, flags: c_int) -> () { barrier::notify::<$mode>(id, flags) }
             fn gasnet_barrier_wait(id: c_int, flags: c_int) -> c_int { barrier::wait::<$mode>(id, flags) }

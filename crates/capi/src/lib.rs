@@ -24,6 +24,8 @@ pub mod barrier;
 pub mod check;
 pub mod codes;
 #[allow(unsafe_code)]
+pub mod collective;
+#[allow(unsafe_code)]
 pub mod event;
 mod exports;
 #[allow(unsafe_code)]

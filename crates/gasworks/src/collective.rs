@@ -15,7 +15,7 @@ impl<T: Pod, F: FnMut(T, T) -> T + Send> Combine for By<T, F> {
         size_of::<T>()
     }
 
-    fn combine(&mut self, before: &mut [u8], after: &[u8]) {
+    fn combine(&mut self, before: &mut [u8], after: &mut [u8]) {
         let before = bytemuck::cast_slice_mut::<u8, T>(before);
         for (before, &after) in before.iter_mut().zip(bytemuck::cast_slice::<u8, T>(after)) {
             *before = (self.combine)(*before, after);

@@ -206,6 +206,11 @@ impl<M: ThreadMode> Job<M> {
         &self.barrier
     }
 
+    /// What makes teams and runs their collectives, and the team of all ranks, as [`engine`](Self::engine).
+    pub fn teams(&self) -> (&Teams, &gasworks_extended::team::Team) {
+        (&self.teams, &self.everyone)
+    }
+
     /// The handler table, for registering more. Registration is local: it waits for nobody.
     pub fn table(&self) -> Table<M> {
         Table::of(self.engine.handlers().clone())

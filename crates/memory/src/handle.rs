@@ -57,6 +57,12 @@ impl RegionId {
     /// Whether two places are in one region, or both in a segment.
     #[inline]
     pub fn is_same(place: u64, other: u64) -> bool {
+        // Most are close to each other, wherever they are.
+        (place ^ other) >> Self::OFFSET_BITS == 0 || Self::is_same_far(place, other)
+    }
+
+    #[cold]
+    fn is_same_far(place: u64, other: u64) -> bool {
         Self::of(place).map(|(id, _)| id) == Self::of(other).map(|(id, _)| id)
     }
 }

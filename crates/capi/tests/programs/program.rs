@@ -7,8 +7,9 @@ use gasworks_testkit::{Cmd, Log, nic};
 use std::path::{Path, PathBuf};
 
 /// Programs that any number of ranks can run, and whether they start threads.
-pub const PROGRAMS: [(&str, bool); 6] = [
+pub const PROGRAMS: [(&str, bool); 7] = [
     ("memory", false),
+    ("collectives", false),
     ("messages", false),
     ("legacy", false),
     ("granted", false),

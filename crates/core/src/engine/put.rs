@@ -263,9 +263,10 @@ impl<M: CoreMode> Engine<M> {
         self.transfers.ops.open()
     }
 
-    /// An operation of a layer above, which [ends](Self::end_operation) it.
-    pub fn start_operation(&self, counts: Categories) -> OpId {
-        self.transfers.ops.start(None, counts, None)
+    /// An operation of a layer above, which [ends](Self::end_operation) it. It has no leaves.
+    pub fn start_operation(&self) -> OpId {
+        // As something: what counts as nothing is over.
+        self.transfers.ops.start(None, Categories::UPDATE, None)
     }
 
     /// It is over; if not `well`, for a reason that is told otherwise.

@@ -12,7 +12,7 @@ mod part;
 mod tree;
 
 use crate::{Error, Event};
-use gasworks_core::{Categories, CoreMode, Engine, Machine, Name, OpId, Turned};
+use gasworks_core::{CoreMode, Engine, Machine, Name, OpId, Turned};
 use gasworks_sync::{Lock, Mode, Par};
 use part::{Io, Part, Stop};
 use std::sync::Arc;
@@ -60,9 +60,9 @@ pub trait Combine: Send {
     /// Bytes of an element.
     fn element(&self) -> usize;
 
-    /// Combines each element of the first with the one in the same place of the second, which come from members before and after each other.
-    /// Both are as long, some elements, and aligned for any.
-    fn combine(&mut self, before: &mut [u8], after: &[u8]);
+    /// Combines each element of the first with the one in the same place of the second, which come from members before and after each other; the
+    /// result goes into the first. Both are as long, some elements, and aligned for any; the second is not used any more.
+    fn combine(&mut self, before: &mut [u8], after: &mut [u8]);
 }
 
 /// Does this rank's part in a collective, and polls meanwhile.
@@ -163,7 +163,7 @@ pub(crate) fn begin<M: CoreMode, S: Script + 'static>(
     of: Of,
     script: S,
 ) -> Result<Event, Error> {
-    let event = engine.start_operation(Categories::empty());
+    let event = engine.start_operation();
     let begun = Begun::with(engine, of, script, Some(event));
     match begun.outcome(|_| ()) {
         None => Ok(Event(Some(event))),
