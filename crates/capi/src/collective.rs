@@ -1,16 +1,18 @@
-//! Collectives: broadcast, and reduction to one and to all.
+//! Collectives: broadcast, reduction to one and to all, and the publication of endpoints.
 //!
 //! # Invariants
 //! As in the crate.
 //! - collective.1: C leaves both buffers of a collective to it until its event is done, and its function can be called for them on any thread, with
 //!   the pointer that came with it.
 
+use crate::codes::refused;
 use crate::face::{Face, FaceMode, fail, went};
-use crate::layout::{Event, Team};
+use crate::layout::{ERR_BAD_ARG, Endpoint, Event, OK, Team};
 use crate::talk::may_talk;
+use crate::{barrier, event};
 use gasworks_extended::collective::Combine;
 use gasworks_sync::{RawSlice, VolatileSlice};
-use std::ffi::{c_uint, c_void};
+use std::ffi::{c_int, c_uint, c_void};
 
 /// `gex_Coll_ReduceFn_t`.
 pub type ReduceFn = unsafe extern "C" fn(*const c_void, *mut c_void, usize, *const c_void);
@@ -240,4 +242,33 @@ pub unsafe fn reduce<M: FaceMode>(
     let (teams, everyone) = face.job.teams();
     let begun = teams.begin_reduce(face.engine(), everyone, root, (own, result), reduction);
     went(call, begun).into_bits() as Event
+}
+
+/// `gex_EP_PublishBoundSegment`: what is bound to the first endpoint everybody knows since it was attached, so that ranks meet and no more.
+/// Collective.
+///
+/// # Safety
+/// capi.1.
+pub unsafe fn publish<M: FaceMode>(
+    team: *const Team,
+    endpoints: *const *const Endpoint,
+    count: usize,
+) -> c_int {
+    const CALL: &str = "gex_EP_PublishBoundSegment";
+    let face = M::slot().of(CALL);
+    if team != face.team {
+        return refused(CALL, format!("{team:p} is no team"), ERR_BAD_ARG);
+    }
+    if count > 0 && endpoints.is_null() {
+        return refused(CALL, format!("{count} endpoints at no address"), ERR_BAD_ARG);
+    }
+    for at in 0..count {
+        // SAFETY: capi.1: C has as many endpoints there.
+        let endpoint = unsafe { endpoints.add(at).read() };
+        if endpoint != face.ep {
+            return refused(CALL, format!("{endpoint:p} is no endpoint of this rank"), ERR_BAD_ARG);
+        }
+    }
+    event::wait::<M>(barrier::begin::<M>(CALL, team));
+    OK
 }

@@ -130,7 +130,7 @@ macro_rules! face {
                 collective::reduce::<$mode>("gex_Coll_ReduceToAllNB", tm, None, (dest, source), collective::Elements { of, size, count, op, user, data })
             }
             fn gex_EP_PublishBoundSegment(tm: *const Team, endpoints: *const *const Endpoint, count: usize, _flags: Flags) -> c_int {
-                job::publish::<$mode>(tm, endpoints, count)
+                collective::publish::<$mode>(tm, endpoints, count)
             }
             fn gasnet_barrier_notify(id: c_int, flags: c_int) -> () { barrier::notify::<$mode>(id, flags) }
             fn gasnet_barrier_wait(id: c_int, flags: c_int) -> c_int { barrier::wait::<$mode>(id, flags) }

@@ -8,7 +8,6 @@ use crate::face::{Face, FaceMode, end_at_panics, fail, went};
 use crate::layout::{
     Client, ERR_BAD_ARG, ERR_RESOURCE, Endpoint, Flags, Kind, OK, Objects, PAIRS, RankInfo, Segment, Team,
 };
-use crate::{barrier, event};
 use gasworks::{Config, Job, Seq, Table, ThreadMode};
 use gasworks_memory::Row;
 use gasworks_os::memfd::page_size;
@@ -224,35 +223,6 @@ pub unsafe fn attach<M: FaceMode>(
         unsafe { hook(address, size) };
     }
     went(CALL, face.agent(CALL).barrier());
-    OK
-}
-
-/// `gex_EP_PublishBoundSegment`: what is bound to the first endpoint everybody knows since it was attached, so that ranks meet and no more.
-/// Collective.
-///
-/// # Safety
-/// capi.1.
-pub unsafe fn publish<M: FaceMode>(
-    team: *const Team,
-    endpoints: *const *const Endpoint,
-    count: usize,
-) -> c_int {
-    const CALL: &str = "gex_EP_PublishBoundSegment";
-    let face = M::slot().of(CALL);
-    if team != face.team {
-        return refused(CALL, format!("{team:p} is no team"), ERR_BAD_ARG);
-    }
-    if count > 0 && endpoints.is_null() {
-        return refused(CALL, format!("{count} endpoints at no address"), ERR_BAD_ARG);
-    }
-    for at in 0..count {
-        // SAFETY: capi.1: C has as many endpoints there.
-        let endpoint = unsafe { endpoints.add(at).read() };
-        if endpoint != face.ep {
-            return refused(CALL, format!("{endpoint:p} is no endpoint of this rank"), ERR_BAD_ARG);
-        }
-    }
-    event::wait::<M>(barrier::begin::<M>(CALL, team));
     OK
 }
 
