@@ -35,9 +35,9 @@ pub const OPTIMISED: &str = "build --release --workspace --exclude xtask --lib -
 /// dependencies more than those before. The whole builds the rest. Fewer packages would have other features, and be built once more.
 pub const OPTIMISED_PARTS: [(&str, &str); 6] = [
     ("nic", "--bin ugni-clock"),
+    ("gasrun", "--bin gasrun"),
     ("ends", "--bin gasworks-ends"),
     ("examples", "--bin draw-reads"),
-    ("gasrun", "--bin gasrun"),
     ("suite", "--bin gasworks-conformance"),
     ("libraries", "--lib"),
 ];

@@ -270,6 +270,23 @@ static void barriers(void) {
   if (is("barrier-twice")) gasnet_barrier_notify(1, 0); /* at barrier-twice */
 }
 
+#define TO_ALL(type, len, count, op) gex_Coll_ReduceToAllNB(tm, words, words, type, len, count, op, NULL, NULL, 0)
+#define TO_ONE(type, len, op) gex_Coll_ReduceToOneNB(tm, 0, words, words, type, len, 1, op, NULL, NULL, 0)
+
+static void collectives(void) {
+  int64_t words[4] = {0, 0, 0, 0};
+  if (is("collective-no-team")) gex_Coll_BroadcastNB(gex_TM_Pair(ep, 0), 0, words, words, 8, 0);
+  if (is("collective-no-root")) gex_Coll_BroadcastNB(tm, size, words, words, 8, 0);
+  if (is("collective-nowhere")) gex_Coll_BroadcastNB(tm, 0, NULL, words, 8, 0);
+  if (is("collective-overlap")) gex_Coll_BroadcastNB(tm, 0, words, words + 1, 16, 0);
+  if (is("collective-no-type")) TO_ALL(3, 8, 1, GEX_OP_ADD);
+  if (is("collective-no-operation")) TO_ALL(GEX_DT_FLT, 4, 1, GEX_OP_AND);
+  if (is("collective-no-function")) TO_ONE(GEX_DT_USER, 8, GEX_OP_USER);
+  if (is("collective-other-size")) TO_ALL(GEX_DT_I32, 8, 1, GEX_OP_ADD);
+  if (is("collective-user-type")) TO_ALL(GEX_DT_USER, 8, 1, GEX_OP_ADD);
+  if (is("collective-too-much")) TO_ALL(GEX_DT_I64, 8, SIZE_MAX / 4, GEX_OP_ADD);
+}
+
 /* Nobody waits for what will not come. */
 static void serve(void) {
   /* at no-such-handler, wrong-count, handler-keeps-lock, handler-leaves-prepared */ for (;; usleep(500)) gasnet_AMPoll();
@@ -352,6 +369,7 @@ int main(int argc, char **argv) {
     events();
     locks();
     barriers();
+  collectives();
   }
   if (argc > 2) intact();
   serve();

@@ -56,6 +56,7 @@ const PARTS: &[(&str, &str)] = &[
     ("barrier.leave.", "team"),
     ("by_process.", "region.given"),
     ("bootstrap.exit.", "barrier"),
+    ("collective.", "collective"),
     ("core.sleep.", "wait"),
     ("doorbell.", "wait"),
     ("eventcount.", "wait"),

@@ -5,7 +5,7 @@
 //! and what is kept is bounded.
 
 use gasworks_core::{Category, CoreMode, Error, Handlers, Incoming, Rank, Received};
-use gasworks_sync::{Lock, Mode, Par, VolatileSlice};
+use gasworks_sync::{Lock, Mode, Par, VolatileSlice, kill_point};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -95,6 +95,7 @@ impl Mail {
         } else {
             self.held.with(|held| held.arrive(key, (offset as usize, total as usize), payload))
         };
+        kill_point!("collective.heard");
         heard.map_err(|what| Box::new(Error::BadMessage { from, what: format!("a piece of {key:?} {what}") }))
     }
 

@@ -13,7 +13,7 @@ mod tree;
 
 use crate::{Error, Event};
 use gasworks_core::{CoreMode, Engine, Machine, Name, OpId, Turned};
-use gasworks_sync::{Lock, Mode, Par};
+use gasworks_sync::{Lock, Mode, Par, kill_point};
 use part::{Io, Part, Stop};
 use std::sync::Arc;
 
@@ -70,7 +70,10 @@ pub(crate) fn run<M: CoreMode, S: Script>(engine: &Engine<M>, of: Of, script: S)
     let (mut part, mut sleeper) = (part_of(of, script), engine.sleeper());
     loop {
         match part.turn(engine) {
-            Ok(()) => return Ok(part.script.script),
+            Ok(()) => {
+                kill_point!("collective.through");
+                return Ok(part.script.script);
+            }
             Err(Stop::Waits) => engine.turn(&mut sleeper)?,
             // Sleeping would delay what only trying again moves.
             Err(Stop::Busy) => {

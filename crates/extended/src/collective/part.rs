@@ -2,7 +2,7 @@
 
 use super::mail::{ASK, Mail, PIECE, Step, TeamNumber, UNASKED, WORDS};
 use gasworks_core::{Category, CoreMode, Engine, Error, Members, Outgoing, Rank};
-use gasworks_sync::VolatileSlice;
+use gasworks_sync::{VolatileSlice, kill_point};
 use std::sync::Arc;
 
 /// Why a script goes no further for now.
@@ -213,6 +213,8 @@ impl Io<'_> {
         let args = words.map(u32::to_le_bytes);
         let args = args.as_flattened();
         let message = Outgoing { category: Category::Medium, handler: PIECE, args, payload, landing: 0 };
-        Ok(self.sender.try_request(to, &message)?)
+        self.sender.try_request(to, &message)?;
+        kill_point!("collective.sent");
+        Ok(())
     }
 }

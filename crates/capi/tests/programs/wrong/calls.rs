@@ -20,7 +20,7 @@ use Optimised::{Code, GoesOn, Same, Says, Untried};
 pub type Wrong = (&'static str, &'static str, Optimised);
 
 /// All wrong calls, in groups.
-pub const GROUPS: [(&str, &[Wrong]); 11] = [
+pub const GROUPS: [(&str, &[Wrong]); 12] = [
     ("start", START),
     ("objects", OBJECTS),
     ("handlers", HANDLERS),
@@ -32,6 +32,7 @@ pub const GROUPS: [(&str, &[Wrong]); 11] = [
     ("events", EVENTS),
     ("locks", LOCKS),
     ("barriers", BARRIERS),
+    ("collectives", COLLECTIVES),
 ];
 
 /// Before the job and its segment are there.
@@ -345,4 +346,18 @@ const BARRIERS: &[Wrong] = &[
     ("barrier-no-result", "gasnet_barrier_result: no barrier has ended", Same),
     ("barrier-no-team", " is no team", Same),
     ("barrier-twice", "gasnet_barrier_notify: the barrier before was not finished", Same),
+];
+
+/// Of collectives.
+const COLLECTIVES: &[Wrong] = &[
+    ("collective-no-team", "gex_Coll_BroadcastNB: ", Same),
+    ("collective-no-root", "gex_Coll_BroadcastNB: there is no rank 3: the team has 3", Same),
+    ("collective-nowhere", "gex_Coll_BroadcastNB: 8 bytes at no address", Same),
+    ("collective-overlap", "gex_Coll_BroadcastNB: source and destination overlap", Same),
+    ("collective-no-type", "gex_Coll_ReduceToAllNB: 0x3 is no type", Same),
+    ("collective-no-operation", "gex_Coll_ReduceToAllNB: the operation 0x1 is none for the type 0x10", Same),
+    ("collective-no-function", "gex_Coll_ReduceToOneNB: there is no function for GEX_OP_USER", Same),
+    ("collective-other-size", "gex_Coll_ReduceToAllNB: the type has 4 bytes, not 8", Same),
+    ("collective-user-type", "gex_Coll_ReduceToAllNB: the operation 0x8 is none for GEX_DT_USER", Same),
+    ("collective-too-much", "elements of 8 bytes are more than there can be", Same),
 ];
