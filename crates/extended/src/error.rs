@@ -7,6 +7,18 @@ use thiserror::Error;
 #[derive(Clone, Debug, Error, PartialEq)]
 #[non_exhaustive]
 pub enum Error {
+    /// A collective was given another number of bytes than its others have for it.
+    #[error("{call}: {found} bytes, where {wanted} are wanted: {why}")]
+    Length {
+        /// Which.
+        call: &'static str,
+        /// How many it was given.
+        found: usize,
+        /// How many it should have been.
+        wanted: usize,
+        /// Of what that follows.
+        why: &'static str,
+    },
     /// An active message, a transfer or a poll failed.
     #[error(transparent)]
     Core(#[from] gasworks_core::Error),

@@ -3,6 +3,7 @@
 use crate::{Agent, Error, Team, ThreadMode};
 use bytemuck::Pod;
 use gasworks_extended::collective::Combine;
+use gasworks_extended::team::Lengths;
 
 /// Combines values by a closure.
 struct By<T, F> {
@@ -89,6 +90,168 @@ impl<M: ThreadMode> Team<'_, M> {
         self.combined(None, values, combine)
     }
 
+    /// What each member has comes to member `root`, one's behind the other's, as many values of each: `all` has room for them there, and is not looked at
+    /// elsewhere.
+    ///
+    /// # Errors
+    /// Those of [`broadcast`](Self::broadcast); at the root there is other room.
+    pub fn gather<T: Pod>(
+        &self,
+        _agent: &Agent<'_, M>,
+        root: u32,
+        own: &[T],
+        all: &mut [T],
+    ) -> Result<(), Error> {
+        self.gathered(root, own, all, Lengths::Equal)
+    }
+
+    /// As [`gather`](Self::gather), of each member as many values as `counts` say at the root; elsewhere these are not looked at.
+    ///
+    /// # Errors
+    /// Those of [`gather`](Self::gather).
+    pub fn gather_each<T: Pod>(
+        &self,
+        _agent: &Agent<'_, M>,
+        root: u32,
+        own: &[T],
+        all: &mut [T],
+        counts: &[usize],
+    ) -> Result<(), Error> {
+        self.gathered(root, own, all, Lengths::Each(&lengths_of::<T>(counts)?))
+    }
+
+    /// Each member gets its part of what member `root` has in `all`, where they lie one behind the other, as many values for each. Elsewhere `all` is not looked
+    /// at.
+    ///
+    /// # Errors
+    /// Those of [`broadcast`](Self::broadcast); at the root there are not as many values.
+    pub fn scatter<T: Pod>(
+        &self,
+        _agent: &Agent<'_, M>,
+        root: u32,
+        all: &[T],
+        own: &mut [T],
+    ) -> Result<(), Error> {
+        self.scattered(root, all, own, Lengths::Equal)
+    }
+
+    /// As [`scatter`](Self::scatter), for each member as many values as `counts` say at the root; elsewhere these are not looked at.
+    ///
+    /// # Errors
+    /// Those of [`scatter`](Self::scatter).
+    pub fn scatter_each<T: Pod>(
+        &self,
+        _agent: &Agent<'_, M>,
+        root: u32,
+        all: &[T],
+        counts: &[usize],
+        own: &mut [T],
+    ) -> Result<(), Error> {
+        self.scattered(root, all, own, Lengths::Each(&lengths_of::<T>(counts)?))
+    }
+
+    /// What each member has comes to all, one's behind the other's, as many values of each.
+    ///
+    /// # Errors
+    /// Those of [`broadcast`](Self::broadcast); there is other room.
+    pub fn all_gather<T: Pod>(&self, _agent: &Agent<'_, M>, own: &[T], all: &mut [T]) -> Result<(), Error> {
+        let (engine, teams, team) = self.parts();
+        Ok(teams.all_gather(engine, team, bytemuck::cast_slice(own), bytemuck::cast_slice_mut(all))?)
+    }
+
+    /// Each member sends each a part of `to`, and gets one of each in `from`, as many values each, in the order of the members.
+    ///
+    /// # Errors
+    /// Those of [`broadcast`](Self::broadcast); there are not as many values for each member, or other room.
+    pub fn all_to_all<T: Pod>(&self, _agent: &Agent<'_, M>, to: &[T], from: &mut [T]) -> Result<(), Error> {
+        let (engine, teams, team) = self.parts();
+        let (to, from) = (bytemuck::cast_slice(to), bytemuck::cast_slice_mut(from));
+        Ok(teams.all_to_all(engine, team, to, from, None)?)
+    }
+
+    /// As [`all_to_all`](Self::all_to_all), with as many values to each and from each as these counts say.
+    ///
+    /// # Errors
+    /// Those of [`all_to_all`](Self::all_to_all).
+    pub fn all_to_all_each<T: Pod>(
+        &self,
+        _agent: &Agent<'_, M>,
+        (to, going): (&[T], &[usize]),
+        (from, coming): (&mut [T], &[usize]),
+    ) -> Result<(), Error> {
+        let (engine, teams, team) = self.parts();
+        let (going, coming) = (lengths_of::<T>(going)?, lengths_of::<T>(coming)?);
+        let (to, from) = (bytemuck::cast_slice(to), bytemuck::cast_slice_mut(from));
+        Ok(teams.all_to_all(engine, team, to, from, Some([&going, &coming]))?)
+    }
+
+    /// What the members up to this one have in a place is combined, for each place, and replaces what this one has. In the order of the members.
+    ///
+    /// # Errors
+    /// Those of [`broadcast`](Self::broadcast).
+    ///
+    /// # Panics
+    /// Values that need more than 16 bytes' alignment.
+    pub fn scan<T: Pod>(
+        &self,
+        _agent: &Agent<'_, M>,
+        values: &mut [T],
+        combine: impl FnMut(T, T) -> T + Send,
+    ) -> Result<(), Error> {
+        self.scanned(values, true, combine)
+    }
+
+    /// As [`scan`](Self::scan), of the members before this one: the first member's values stay as they are.
+    ///
+    /// # Errors
+    /// Those of [`broadcast`](Self::broadcast).
+    ///
+    /// # Panics
+    /// Values that need more than 16 bytes' alignment.
+    pub fn scan_before<T: Pod>(
+        &self,
+        _agent: &Agent<'_, M>,
+        values: &mut [T],
+        combine: impl FnMut(T, T) -> T + Send,
+    ) -> Result<(), Error> {
+        self.scanned(values, false, combine)
+    }
+
+    fn gathered<T: Pod>(
+        &self,
+        root: u32,
+        own: &[T],
+        all: &mut [T],
+        lengths: Lengths<'_>,
+    ) -> Result<(), Error> {
+        let (engine, teams, team) = self.parts();
+        let (own, all) = (bytemuck::cast_slice(own), bytemuck::cast_slice_mut(all));
+        Ok(teams.gather(engine, team, root, own, (all, lengths))?)
+    }
+
+    fn scattered<T: Pod>(
+        &self,
+        root: u32,
+        all: &[T],
+        own: &mut [T],
+        lengths: Lengths<'_>,
+    ) -> Result<(), Error> {
+        let (engine, teams, team) = self.parts();
+        let (all, own) = (bytemuck::cast_slice(all), bytemuck::cast_slice_mut(own));
+        Ok(teams.scatter(engine, team, root, (all, lengths), own)?)
+    }
+
+    fn scanned<T: Pod>(
+        &self,
+        values: &mut [T],
+        with_own: bool,
+        combine: impl FnMut(T, T) -> T + Send,
+    ) -> Result<(), Error> {
+        let (engine, teams, team) = self.parts();
+        let combine = By { combine, of: std::marker::PhantomData };
+        Ok(teams.scan(engine, team, bytemuck::cast_slice_mut(values), with_own, combine)?)
+    }
+
     fn combined<T: Pod>(
         &self,
         root: Option<u32>,
@@ -99,4 +262,9 @@ impl<M: ThreadMode> Team<'_, M> {
         let combine = By { combine, of: std::marker::PhantomData };
         Ok(teams.reduce(engine, team, root, bytemuck::cast_slice_mut(values), combine)?)
     }
+}
+
+/// How many bytes so many values take, for each.
+fn lengths_of<T: Pod>(counts: &[usize]) -> Result<Vec<usize>, Error> {
+    counts.iter().map(|&count| crate::pointer::bytes_of::<T>(count)).collect()
 }

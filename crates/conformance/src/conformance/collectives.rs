@@ -73,6 +73,93 @@ pub(super) fn reduce<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failure> 
     Ok(stage.agent.barrier()?)
 }
 
+/// Blocks of all lengths to and from each member, and between all; as many for each, and others for each.
+pub(super) fn blocks<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failure> {
+    let agent = &stage.agent;
+    for team in teams(stage)? {
+        let (own, size) = (team.member(), team.size());
+        let others =
+            |len: usize| (0..size).map(move |member| (len * member as usize) % (len + 3)).collect::<Vec<_>>();
+        for len in [0, 1, 7, 600, 5000, 70_000] {
+            let each = others(len);
+            let starts = |counts: &[usize]| {
+                counts
+                    .iter()
+                    .scan(0, |end, count| Some(std::mem::replace(end, *end + count)))
+                    .collect::<Vec<_>>()
+            };
+            for root in [0, size / 2, size - 1] {
+                let is_root = own == root;
+                let mine = made(tag(own, root, 1), len);
+                let mut all = vec![0u8; if is_root { len * size as usize } else { 0 }];
+                team.gather(agent, root, &mine, &mut all)?;
+                for (from, block) in (0..).zip(all.chunks_exact(len.max(1))) {
+                    check("gathered", tag(from, root, 1), block)?;
+                }
+                let mut back = vec![0u8; len];
+                team.scatter(agent, root, &all, &mut back)?;
+                check("scattered", tag(own, root, 1), &back)?;
+                let mine = made(tag(own, root, 2), each[own as usize]);
+                let mut all = vec![0u8; if is_root { each.iter().sum() } else { 0 }];
+                let counts = if is_root { &each[..] } else { &[] };
+                team.gather_each(agent, root, &mine, &mut all, counts)?;
+                for ((from, start), count) in (0..).zip(starts(counts)).zip(counts) {
+                    check("gathered of each", tag(from, root, 2), &all[start..][..*count])?;
+                }
+                let mut back = vec![0u8; mine.len()];
+                team.scatter_each(agent, root, &all, counts, &mut back)?;
+                check("scattered to each", tag(own, root, 2), &back)?;
+            }
+            let mut all = vec![0u8; len * size as usize];
+            team.all_gather(agent, &made(tag(own, 0, 3), len), &mut all)?;
+            for (from, block) in (0..).zip(all.chunks_exact(len.max(1))) {
+                check("gathered by all", tag(from, 0, 3), block)?;
+            }
+            let to: Vec<u8> = (0..size).flat_map(|to| made(tag(own, to, 4), len)).collect();
+            team.all_to_all(agent, &to, &mut all)?;
+            for (from, block) in (0..).zip(all.chunks_exact(len.max(1))) {
+                check("from each to each", tag(from, own, 4), block)?;
+            }
+            // From one to another as many as their numbers say.
+            let count = |from: u32, to: u32| (len * (1 + from as usize)) / (1 + to as usize);
+            let going: Vec<usize> = (0..size).map(|to| count(own, to)).collect();
+            let coming: Vec<usize> = (0..size).map(|from| count(from, own)).collect();
+            let to: Vec<u8> = (0..).zip(&going).flat_map(|(to, len)| made(tag(own, to, 5), *len)).collect();
+            let mut from = vec![0u8; coming.iter().sum()];
+            team.all_to_all_each(agent, (&to, &going), (&mut from, &coming))?;
+            for ((of, start), count) in (0..).zip(starts(&coming)).zip(&coming) {
+                check("from each to each, so many", tag(of, own, 5), &from[start..][..*count])?;
+            }
+        }
+        let wrong = team.all_gather(agent, &[0u8; 2], &mut vec![0u8; 2 * size as usize + 1]).err();
+        let said = wrong.map(|error| error.to_string()).unwrap_or_default();
+        require!(said.starts_with("all_gather: "), "room for one too many: {said:?}");
+    }
+    Ok(agent.barrier()?)
+}
+
+/// Of the members up to each, and before each; what does not commute, in chunks that are no multiple of it.
+pub(super) fn scans<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failure> {
+    let agent = &stage.agent;
+    for team in teams(stage)? {
+        let map = |member: u32| [u64::from(member) + 2, u64::from(member) * 7 + 1, 5];
+        let after = |[a, b, _]: [u64; 3], [c, d, _]: [u64; 3]| {
+            [a.wrapping_mul(c), b.wrapping_mul(c).wrapping_add(d), 5]
+        };
+        for count in [0, 1, 100, 9000] {
+            let mut maps = vec![map(team.member()); count];
+            team.scan(agent, &mut maps, after)?;
+            let wanted = (0..=team.member()).map(map).reduce(after).unwrap_or_default();
+            require!(maps.iter().all(|&found| found == wanted), "up to {}: {:?}", team.member(), maps[0]);
+            let mut maps = vec![map(team.member()); count];
+            team.scan_before(agent, &mut maps, after)?;
+            let wanted = (0..team.member()).map(map).reduce(after).unwrap_or(map(0));
+            require!(maps.iter().all(|&found| found == wanted), "before {}: {:?}", team.member(), maps[0]);
+        }
+    }
+    Ok(agent.barrier()?)
+}
+
 /// A member that begins many before the others come: what is sent to these is kept, and no more than it may be.
 pub(super) fn ahead<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failure> {
     let (agent, everyone, me) = (&stage.agent, stage.job.everyone(), stage.rank());

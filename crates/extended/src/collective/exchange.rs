@@ -3,9 +3,8 @@
 //! In step `s` a member sends what it has to the one 2^s before, and takes what the one 2^s further on has sent; after the last step it has
 //! heard, directly or not, of all. Nobody is through before all have begun.
 
-use super::part::{Io, Script, Stop};
+use super::part::{Bytes, Io, Script, Stop};
 use gasworks_core::Name;
-use gasworks_sync::VolatileSlice;
 
 /// How many bytes a name has.
 const NAME: usize = 8;
@@ -79,8 +78,7 @@ impl Script for Exchange {
             if !self.is_sent {
                 // First: around, each might wait for the next one's question.
                 io.ask(after, step, len)?;
-                let said = VolatileSlice::from_mut(&mut self.held[..len]);
-                io.send(io.beyond(io.own(), size - distance), step, said)?;
+                io.send(io.beyond(io.own(), size - distance), step, Bytes::Plain(&self.held[..len]))?;
                 self.is_sent = true;
             }
             let heard = io.receive(after, step, len)?;

@@ -2,13 +2,15 @@
 //!
 //! - [`mail`]: what members send each other, in pieces; it is kept until it is wanted.
 //! - `part`: one rank's part in a collective: a script that goes on step by step.
-//! - `exchange`: all hear what all say. `tree`: from one to all, and from all to one.
+//! - `exchange`: all hear what all say. `tree`: from one to all, and from all to one. `spread`: from each its own. `scan`: from all before each.
 //!
 //! A team's collectives are numbered in the order in which its members call them, which is the same on all; several may be under way.
 
 mod exchange;
 pub mod mail;
 mod part;
+mod scan;
+mod spread;
 mod tree;
 
 use crate::{Error, Event};
@@ -19,7 +21,9 @@ use std::sync::Arc;
 
 pub(crate) use exchange::Exchange;
 pub use mail::TeamNumber;
-pub(crate) use part::{Of, Script};
+pub(crate) use part::{Bytes, Of, Script};
+pub(crate) use scan::Scan;
+pub(crate) use spread::{AllToAll, Blocks, Gather, Scatter};
 pub(crate) use tree::{Broadcast, Reduce, ReduceAll};
 
 /// Every so many collectives of a team its members meet, so that none is further ahead of another.

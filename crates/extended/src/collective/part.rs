@@ -5,6 +5,48 @@ use gasworks_core::{Category, CoreMode, Engine, Error, Members, Outgoing, Rank};
 use gasworks_sync::{VolatileSlice, kill_point};
 use std::sync::Arc;
 
+/// Bytes to be sent: nobody writes them, or somebody may.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Bytes<'a> {
+    Plain(&'a [u8]),
+    Shared(VolatileSlice<'a>),
+}
+
+impl<'a> Bytes<'a> {
+    pub fn len(self) -> usize {
+        match self {
+            Bytes::Plain(bytes) => bytes.len(),
+            Bytes::Shared(bytes) => bytes.len(),
+        }
+    }
+
+    /// So many from a place on, or none if they are not all there.
+    pub fn part(self, from: usize, len: usize) -> Bytes<'a> {
+        let end = from.saturating_add(len);
+        match self {
+            Bytes::Plain(bytes) => Bytes::Plain(bytes.get(from..end).unwrap_or_default()),
+            Bytes::Shared(bytes) => Bytes::Shared(bytes.slice(from, len).unwrap_or(VolatileSlice::EMPTY)),
+        }
+    }
+
+    /// Copies all of them out.
+    pub fn read(self, to: &mut [u8]) {
+        match self {
+            Bytes::Plain(bytes) => to.copy_from_slice(bytes),
+            Bytes::Shared(bytes) => bytes.read(to),
+        }
+    }
+
+    /// Copies all of them to a place of as many, unless they lie there.
+    pub fn copy_to(self, to: VolatileSlice<'_>) {
+        match self {
+            Bytes::Plain(bytes) => to.write(bytes),
+            Bytes::Shared(bytes) if bytes.as_ptr() == to.as_ptr() => {}
+            Bytes::Shared(bytes) => bytes.copy_to(to),
+        }
+    }
+}
+
 /// Why a script goes no further for now.
 #[derive(Debug)]
 pub(crate) enum Stop {
@@ -147,7 +189,7 @@ impl Io<'_> {
     }
 
     /// Sends a member the bytes of a step.
-    pub fn send(&mut self, to: u32, step: u32, bytes: VolatileSlice<'_>) -> Result<(), Stop> {
+    pub fn send(&mut self, to: u32, step: u32, bytes: Bytes<'_>) -> Result<(), Stop> {
         let rank = self.rank(to);
         if bytes.len() > UNASKED && !self.progress.is_asked {
             if !self.of.mail.is_asked(self.step(step, rank)) {
@@ -158,12 +200,18 @@ impl Io<'_> {
         while self.progress.sent < bytes.len() {
             let sent = self.progress.sent;
             let len = self.sender.max_medium().min(bytes.len() - sent);
-            let mut piece = std::mem::take(&mut self.progress.piece);
-            piece.resize(len, 0);
-            bytes.slice(sent, len).unwrap_or(VolatileSlice::EMPTY).read(&mut piece[..]);
-            let said = self.say(rank, step, (sent, bytes.len()), &piece);
-            self.progress.piece = piece;
-            said?;
+            let place = (sent, bytes.len());
+            match bytes.part(sent, len) {
+                Bytes::Plain(piece) => self.say(rank, step, place, piece)?,
+                shared @ Bytes::Shared(_) => {
+                    let mut piece = std::mem::take(&mut self.progress.piece);
+                    piece.resize(len, 0);
+                    shared.read(&mut piece);
+                    let said = self.say(rank, step, place, &piece);
+                    self.progress.piece = piece;
+                    said?;
+                }
+            }
             self.progress.sent += len;
         }
         (self.progress.sent, self.progress.is_asked) = (0, false);

@@ -4,38 +4,38 @@
 //! where they send and the furthest, which has most below it, first where they are sent to.
 
 use super::Combine;
-use super::part::{Io, Script, Stop};
+use super::part::{Bytes, Io, Script, Stop};
 use gasworks_sync::VolatileSlice;
 
 /// About how many bytes go at a time.
-const CHUNK: usize = 64 << 10;
+pub(super) const CHUNK: usize = 64 << 10;
 
 /// Where a member is in a tree.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+pub(super) struct Place {
     root: u32,
     /// How far the member is beyond the root.
-    at: u32,
-    size: u32,
+    pub at: u32,
+    pub size: u32,
 }
 
 impl Place {
-    fn of(io: &Io<'_>, root: u32) -> Self {
+    pub fn of(io: &Io<'_>, root: u32) -> Self {
         let size = io.size();
         Self { root, at: io.beyond(io.own(), size - root), size }
     }
 
-    fn member(self, at: u32) -> u32 {
+    pub fn member(self, at: u32) -> u32 {
         ((u64::from(self.root) + u64::from(at)) % u64::from(self.size)) as u32
     }
 
     /// Above it.
-    fn parent(self) -> Option<u32> {
+    pub fn parent(self) -> Option<u32> {
         (self.at != 0).then(|| self.member(self.at & (self.at - 1)))
     }
 
     /// How many bits those below it may have more.
-    fn bits(self) -> u32 {
+    pub fn bits(self) -> u32 {
         match self.at {
             0 => (self.size - 1).checked_ilog2().map_or(0, |bits| bits + 1),
             at => at.trailing_zeros(),
@@ -43,20 +43,20 @@ impl Place {
     }
 
     /// The one below it by that bit.
-    fn child(self, bit: u32) -> Option<u32> {
+    pub fn child(self, bit: u32) -> Option<u32> {
         let at = u64::from(self.at) + (1 << bit);
         (at < self.size.into()).then(|| self.member(at as u32))
     }
 }
 
 /// The chunks of so many bytes, whole elements each: from where, and how many.
-fn chunk(number: usize, len: usize, element: usize) -> Option<(usize, usize)> {
+pub(super) fn chunk(number: usize, len: usize, element: usize) -> Option<(usize, usize)> {
     let chunk = (CHUNK / element.max(1)).max(1) * element.max(1);
     let from = number.checked_mul(chunk).filter(|&from| from < len)?;
     Some((from, chunk.min(len - from)))
 }
 
-fn part(bytes: VolatileSlice<'_>, (from, len): (usize, usize)) -> VolatileSlice<'_> {
+pub(super) fn part(bytes: VolatileSlice<'_>, (from, len): (usize, usize)) -> VolatileSlice<'_> {
     bytes.slice(from, len).unwrap_or(VolatileSlice::EMPTY)
 }
 
@@ -90,7 +90,7 @@ impl Script for Broadcast<'_> {
             self.is_here = true;
             while let Some(bit) = place.bits().checked_sub(self.sent + 1) {
                 if let Some(child) = place.child(bit) {
-                    io.send(child, step, bytes)?;
+                    io.send(child, step, Bytes::Shared(bytes))?;
                 }
                 self.sent += 1;
             }
@@ -102,11 +102,11 @@ impl Script for Broadcast<'_> {
 
 /// Bytes that are aligned for any element.
 #[derive(Debug, Default)]
-struct Aligned(Vec<u128>);
+pub(super) struct Aligned(Vec<u128>);
 
 impl Aligned {
     /// The first bytes, as many, which have any values.
-    fn room(&mut self, len: usize) -> &mut [u8] {
+    pub fn room(&mut self, len: usize) -> &mut [u8] {
         let words = len.div_ceil(size_of::<u128>());
         if self.0.len() < words {
             self.0.resize(words, 0);
@@ -157,7 +157,7 @@ impl<C: Combine> Script for Reduce<'_, C> {
                 self.heard += 1;
             }
             match place.parent() {
-                Some(parent) => io.send(parent, step, VolatileSlice::from_mut(self.so_far.room(len)))?,
+                Some(parent) => io.send(parent, step, Bytes::Plain(self.so_far.room(len)))?,
                 None => part(self.result, range).write(self.so_far.room(len)),
             }
             (self.chunk, self.is_begun, self.heard) = (self.chunk + 1, false, 0);

@@ -1,7 +1,10 @@
 //! A team's collectives.
 
 use super::{Team, Teams};
-use crate::collective::{self, Broadcast, Combine, Reduce, ReduceAll, Script};
+use crate::collective::{
+    self, AllToAll, Blocks, Broadcast, Bytes, Combine, Exchange, Gather, Reduce, ReduceAll, Scan, Scatter,
+    Script,
+};
 use crate::{Error, Event};
 use gasworks_core::{CoreMode, Engine, TeamError};
 use gasworks_sync::VolatileSlice;
@@ -15,7 +18,166 @@ fn is_member(team: &Team, member: u32) -> Result<(), Error> {
     }
 }
 
+/// Whether there are so many bytes.
+fn are(call: &'static str, found: usize, wanted: usize, why: &'static str) -> Result<(), Error> {
+    if found == wanted { Ok(()) } else { Err(Error::Length { call, found, wanted, why }) }
+}
+
+/// How many bytes members have in a buffer where they lie one behind the other.
+#[derive(Clone, Copy, Debug)]
+pub enum Lengths<'a> {
+    /// All as many.
+    Equal,
+    /// So many each; only who has the buffer says how many.
+    Each(&'a [usize]),
+}
+
+/// The blocks of members in `all` bytes, of which this member has `own`.
+fn blocks(
+    call: &'static str,
+    team: &Team,
+    (all, own): (usize, usize),
+    lengths: Lengths<'_>,
+) -> Result<Blocks, Error> {
+    let size = team.members().size() as usize;
+    match lengths {
+        Lengths::Equal => {
+            are(call, all, own.saturating_mul(size), "as many for each member")?;
+            Ok(Blocks::Equal(own))
+        }
+        Lengths::Each(lengths) => {
+            are(call, lengths.len(), size, "a length for each member")?;
+            let sum = lengths.iter().fold(0usize, |sum, len| sum.saturating_add(*len));
+            are(call, all, sum, "the sum of all lengths")?;
+            are(call, own, lengths[team.own() as usize], "this member's length")?;
+            Ok(Blocks::of(lengths.iter().copied()))
+        }
+    }
+}
+
+/// The same of a member that has the buffer only if it is the root.
+fn blocks_at(
+    call: &'static str,
+    team: &Team,
+    root: u32,
+    (all, own): (usize, usize),
+    lengths: Lengths<'_>,
+) -> Result<Blocks, Error> {
+    is_member(team, root)?;
+    match lengths {
+        lengths if team.own() == root => blocks(call, team, (all, own), lengths),
+        Lengths::Equal => Ok(Blocks::Equal(own)),
+        Lengths::Each(_) => Ok(Blocks::of([])),
+    }
+}
+
 impl Teams {
+    /// The bytes of each member come to member `root`, one's behind the other's. Elsewhere `all` is not looked at, nor what lengths there are. Collective, as
+    /// [`broadcast`](Self::broadcast).
+    ///
+    /// # Errors
+    /// Those of [`broadcast`](Self::broadcast); there is not as much room.
+    pub fn gather<M: CoreMode>(
+        &self,
+        engine: &Engine<M>,
+        team: &Team,
+        root: u32,
+        own: &[u8],
+        (all, lengths): (&mut [u8], Lengths<'_>),
+    ) -> Result<(), Error> {
+        let blocks = blocks_at("gather", team, root, (all.len(), own.len()), lengths)?;
+        let script = Gather::new(root, Bytes::Plain(own), VolatileSlice::from_mut(all), blocks);
+        collective::run(engine, self.next(team), script).map(drop)
+    }
+
+    /// Each member gets its part of the bytes of member `root`, where they lie one behind the other. Elsewhere `all` is not looked at, nor what lengths there are.
+    /// Collective, as [`broadcast`](Self::broadcast).
+    ///
+    /// # Errors
+    /// Those of [`broadcast`](Self::broadcast); there are not as many bytes.
+    pub fn scatter<M: CoreMode>(
+        &self,
+        engine: &Engine<M>,
+        team: &Team,
+        root: u32,
+        (all, lengths): (&[u8], Lengths<'_>),
+        own: &mut [u8],
+    ) -> Result<(), Error> {
+        let blocks = blocks_at("scatter", team, root, (all.len(), own.len()), lengths)?;
+        let script = Scatter::new(root, Bytes::Plain(all), VolatileSlice::from_mut(own), blocks);
+        collective::run(engine, self.next(team), script).map(drop)
+    }
+
+    /// The bytes of each member, as many, come to all, one's behind the other's. Collective, as [`broadcast`](Self::broadcast).
+    ///
+    /// # Errors
+    /// Those of [`broadcast`](Self::broadcast); there is not as much room.
+    pub fn all_gather<M: CoreMode>(
+        &self,
+        engine: &Engine<M>,
+        team: &Team,
+        own: &[u8],
+        all: &mut [u8],
+    ) -> Result<(), Error> {
+        blocks("all_gather", team, (all.len(), own.len()), Lengths::Equal)?;
+        let heard = collective::run(engine, self.next(team), Exchange::append(own.into()))?.heard();
+        // They begin with this member's own.
+        let behind = heard.len() - team.own() as usize * own.len();
+        let (after, before) = heard.split_at(behind);
+        let (first, last) = all.split_at_mut(before.len());
+        first.copy_from_slice(before);
+        last.copy_from_slice(after);
+        Ok(())
+    }
+
+    /// Each member gets a block of each: as many bytes, or so many as `lengths` say of what goes to each and what comes of each. Collective, as
+    /// [`broadcast`](Self::broadcast).
+    ///
+    /// # Errors
+    /// Those of [`broadcast`](Self::broadcast); there are not as many bytes.
+    pub fn all_to_all<M: CoreMode>(
+        &self,
+        engine: &Engine<M>,
+        team: &Team,
+        to: &[u8],
+        from: &mut [u8],
+        lengths: Option<[&[usize]; 2]>,
+    ) -> Result<(), Error> {
+        const CALL: &str = "all_to_all";
+        let (size, own) = (team.members().size() as usize, team.own() as usize);
+        let [going, coming] = match lengths {
+            None => {
+                are(CALL, from.len(), to.len(), "as many come as go")?;
+                let blocks = blocks(CALL, team, (to.len(), to.len() / size), Lengths::Equal)?;
+                [blocks.clone(), blocks]
+            }
+            Some([going, coming]) => {
+                let own = going.get(own).copied().unwrap_or(0);
+                let of = |all, lengths| blocks(CALL, team, (all, own), Lengths::Each(lengths));
+                [of(to.len(), going)?, of(from.len(), coming)?]
+            }
+        };
+        let script = AllToAll::new((Bytes::Plain(to), going), (VolatileSlice::from_mut(from), coming));
+        collective::run(engine, self.next(team), script).map(drop)
+    }
+
+    /// What members before this one have, as many bytes, is combined, with its own or without, and replaces that; the first member's stays as it is. Collective, as
+    /// [`broadcast`](Self::broadcast).
+    ///
+    /// # Errors
+    /// Those of [`broadcast`](Self::broadcast).
+    pub fn scan<M: CoreMode>(
+        &self,
+        engine: &Engine<M>,
+        team: &Team,
+        bytes: &mut [u8],
+        with_own: bool,
+        combine: impl Combine,
+    ) -> Result<(), Error> {
+        let script = Scan::new(VolatileSlice::from_mut(bytes), with_own, combine);
+        collective::run(engine, self.next(team), script).map(drop)
+    }
+
     /// The bytes of member `root` go to all members, each of which has room for as many. Collective: returns when this rank's part is over.
     ///
     /// # Errors

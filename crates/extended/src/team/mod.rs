@@ -17,6 +17,7 @@ use std::sync::Arc;
 mod calls;
 
 pub use crate::collective::TeamNumber;
+pub use calls::Lengths;
 
 /// A team that this rank is a member of.
 pub struct Team {
@@ -120,7 +121,7 @@ impl Teams {
     }
 
     /// What all members of a team say in the same collective, in order; then what `made_of` makes of it.
-    fn gather<M: CoreMode, T>(
+    fn tell<M: CoreMode, T>(
         &self,
         engine: &Engine<M>,
         team: &Team,
@@ -197,7 +198,7 @@ impl Teams {
         key: i64,
     ) -> Result<Option<Team>, Error> {
         let own = color.map_or(NO_COLOR, u64::from);
-        self.gather(engine, team, [own, key.cast_unsigned(), SPLIT], |all| {
+        self.tell(engine, team, [own, key.cast_unsigned(), SPLIT], |all| {
             if color.is_none() {
                 return Ok(None);
             }
@@ -223,7 +224,7 @@ impl Teams {
         // FNV-1a, a number at a time.
         let step = |hash: u64, &member: &u32| (hash ^ u64::from(member)).wrapping_mul(0x0100_0000_01b3);
         let hash = members.iter().fold(0xcbf2_9ce4_8422_2325, step);
-        self.gather(engine, team, [hash, members.len() as u64, CREATE], |all| {
+        self.tell(engine, team, [hash, members.len() as u64, CREATE], |all| {
             self.same(all, |said| [said[0], said[1]], "passed different members for a new one")?;
             self.team(engine, team, members, all)
         })

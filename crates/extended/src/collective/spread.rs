@@ -1,0 +1,268 @@
+//! From each its own: gather, scatter, and all to all.
+//!
+//! Short blocks of the same length go along the tree, those of all below a member at once; others straight to where they belong, a chunk at a time.
+
+use super::part::{Bytes, Io, Script, Stop};
+use super::tree::{CHUNK, Place, chunk, part};
+use gasworks_sync::VolatileSlice;
+
+/// Where members' blocks lie in a buffer, one behind the other, in the order of the members.
+#[derive(Clone, Debug)]
+pub(crate) enum Blocks {
+    /// All have so many bytes.
+    Equal(usize),
+    /// From where, and how many.
+    Each(Vec<(usize, usize)>),
+}
+
+impl Blocks {
+    /// Those of so many bytes each.
+    pub fn of(lengths: impl IntoIterator<Item = usize>) -> Self {
+        let place = |end: &mut usize, len: usize| {
+            let from = *end;
+            *end = end.saturating_add(len);
+            Some((from, len))
+        };
+        Blocks::Each(lengths.into_iter().scan(0, place).collect())
+    }
+
+    fn range(&self, member: u32) -> (usize, usize) {
+        match self {
+            &Blocks::Equal(len) => (member as usize * len, len),
+            Blocks::Each(all) => all.get(member as usize).copied().unwrap_or_default(),
+        }
+    }
+
+    /// How many bytes one has, if all have as many, and go along a tree together.
+    fn together(&self, size: u32) -> Option<usize> {
+        match *self {
+            Blocks::Equal(len) if len.saturating_mul(size as usize) <= CHUNK => Some(len),
+            _ => None,
+        }
+    }
+}
+
+/// How many members are in the tree below one, with it.
+fn below(place: Place, at: u32) -> usize {
+    let own = match at {
+        0 => place.size,
+        at => (1 << at.trailing_zeros()).min(place.size - at),
+    };
+    own as usize
+}
+
+/// The blocks of all members come to the root.
+pub(crate) struct Gather<'a> {
+    root: u32,
+    own: Bytes<'a>,
+    /// At the root where they go.
+    all: VolatileSlice<'a>,
+    blocks: Blocks,
+    /// Along the tree: what is here of those below, in the order from the root on.
+    held: Vec<u8>,
+    /// How many were heard, or which member is next.
+    next: u32,
+    chunk: usize,
+}
+
+impl<'a> Gather<'a> {
+    /// `blocks` say where in `all` they go, and are known at the root alone unless they are equal.
+    pub fn new(root: u32, own: Bytes<'a>, all: VolatileSlice<'a>, blocks: Blocks) -> Self {
+        Self { root, own, all, blocks, held: Vec::new(), next: 0, chunk: 0 }
+    }
+
+    fn along_the_tree(&mut self, io: &mut Io<'_>, len: usize) -> Result<(), Stop> {
+        let place = Place::of(io, self.root);
+        if self.held.is_empty() {
+            self.held.resize(len, 0);
+            self.own.read(&mut self.held);
+        }
+        while self.next < place.bits() {
+            if let Some(child) = place.child(self.next) {
+                let count = below(place, place.at + (1 << self.next));
+                let theirs = io.receive(child, 0, count * len)?;
+                self.held.extend(&theirs);
+                io.give_back(theirs);
+            }
+            self.next += 1;
+        }
+        match place.parent() {
+            Some(parent) => io.send(parent, 0, Bytes::Plain(&self.held)),
+            None => {
+                for (at, block) in (0..).zip(self.held.chunks_exact(len)) {
+                    part(self.all, self.blocks.range(place.member(at))).write(block);
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+impl Script for Gather<'_> {
+    fn turn(&mut self, io: &mut Io<'_>) -> Result<(), Stop> {
+        match self.blocks.together(io.size()) {
+            Some(0) => return Ok(()),
+            Some(len) => return self.along_the_tree(io, len),
+            None => {}
+        }
+        if io.own() != self.root {
+            while let Some((from, len)) = chunk(self.chunk, self.own.len(), 1) {
+                io.send(self.root, self.chunk as u32, self.own.part(from, len))?;
+                self.chunk += 1;
+            }
+            return Ok(());
+        }
+        while self.next < io.size() {
+            let block = part(self.all, self.blocks.range(self.next));
+            while let Some(range) = chunk(self.chunk, block.len(), 1) {
+                let place = part(block, range);
+                if self.next == self.root {
+                    self.own.part(range.0, range.1).copy_to(place);
+                } else {
+                    let theirs = io.receive(self.next, self.chunk as u32, range.1)?;
+                    place.write(&theirs);
+                    io.give_back(theirs);
+                }
+                self.chunk += 1;
+            }
+            (self.next, self.chunk) = (self.next + 1, 0);
+        }
+        Ok(())
+    }
+}
+
+/// Each member gets a block of the root's.
+pub(crate) struct Scatter<'a> {
+    root: u32,
+    /// At the root, all of them.
+    all: Bytes<'a>,
+    own: VolatileSlice<'a>,
+    blocks: Blocks,
+    held: Option<Vec<u8>>,
+    next: u32,
+    chunk: usize,
+}
+
+impl<'a> Scatter<'a> {
+    /// `blocks` say where in `all` they lie, and are known at the root alone unless they are equal.
+    pub fn new(root: u32, all: Bytes<'a>, own: VolatileSlice<'a>, blocks: Blocks) -> Self {
+        Self { root, all, own, blocks, held: None, next: 0, chunk: 0 }
+    }
+
+    fn along_the_tree(&mut self, io: &mut Io<'_>, len: usize) -> Result<(), Stop> {
+        let place = Place::of(io, self.root);
+        let held = match &mut self.held {
+            Some(held) => held,
+            none => none.insert(match place.parent() {
+                Some(parent) => io.receive(parent, 0, below(place, place.at) * len)?,
+                None => {
+                    let mut held = vec![0; place.size as usize * len];
+                    for (at, block) in (0..).zip(held.chunks_exact_mut(len)) {
+                        let (from, len) = self.blocks.range(place.member(at));
+                        self.all.part(from, len).read(block);
+                    }
+                    held
+                }
+            }),
+        };
+        while let Some(bit) = place.bits().checked_sub(self.next + 1) {
+            if let Some(child) = place.child(bit) {
+                let from = len << bit;
+                let count = below(place, place.at + (1 << bit));
+                io.send(child, 0, Bytes::Plain(&held[from..from + count * len]))?;
+            }
+            self.next += 1;
+        }
+        self.own.write(&held[..len]);
+        Ok(())
+    }
+}
+
+impl Script for Scatter<'_> {
+    fn turn(&mut self, io: &mut Io<'_>) -> Result<(), Stop> {
+        match self.blocks.together(io.size()) {
+            Some(0) => return Ok(()),
+            Some(len) => return self.along_the_tree(io, len),
+            None => {}
+        }
+        if io.own() != self.root {
+            while let Some(range) = chunk(self.chunk, self.own.len(), 1) {
+                let theirs = io.receive(self.root, self.chunk as u32, range.1)?;
+                part(self.own, range).write(&theirs);
+                io.give_back(theirs);
+                self.chunk += 1;
+            }
+            return Ok(());
+        }
+        while self.next < io.size() {
+            let (begin, total) = self.blocks.range(self.next);
+            while let Some((from, len)) = chunk(self.chunk, total, 1) {
+                let block = self.all.part(begin + from, len);
+                match self.next == self.root {
+                    true => block.copy_to(part(self.own, (from, len))),
+                    false => io.send(self.next, self.chunk as u32, block)?,
+                }
+                self.chunk += 1;
+            }
+            (self.next, self.chunk) = (self.next + 1, 0);
+        }
+        Ok(())
+    }
+}
+
+/// Each member has a block for each, and gets one of each.
+pub(crate) struct AllToAll<'a> {
+    to: (Bytes<'a>, Blocks),
+    from: (VolatileSlice<'a>, Blocks),
+    /// The distance of those with whom this member is at it.
+    distance: u32,
+    sent: usize,
+    heard: usize,
+}
+
+impl<'a> AllToAll<'a> {
+    /// What goes to each, and where what comes of each goes.
+    pub fn new(to: (Bytes<'a>, Blocks), from: (VolatileSlice<'a>, Blocks)) -> Self {
+        Self { to, from, distance: 0, sent: 0, heard: 0 }
+    }
+}
+
+impl Script for AllToAll<'_> {
+    fn turn(&mut self, io: &mut Io<'_>) -> Result<(), Stop> {
+        let size = io.size();
+        while self.distance < size {
+            let (to, from) = (io.beyond(io.own(), self.distance), io.beyond(io.own(), size - self.distance));
+            let ((begin, out), block) = (self.to.1.range(to), part(self.from.0, self.from.1.range(from)));
+            if self.distance == 0 {
+                self.to.0.part(begin, out.min(block.len())).copy_to(block);
+                self.distance = 1;
+                continue;
+            }
+            loop {
+                let (coming, going) = (chunk(self.heard, block.len(), 1), chunk(self.sent, out, 1));
+                if let Some((_, len)) = coming {
+                    // First: around, each might wait for the next one's question.
+                    io.ask(from, self.heard as u32, len)?;
+                }
+                if let Some((at, len)) = going
+                    && self.sent <= self.heard
+                {
+                    io.send(to, self.sent as u32, self.to.0.part(begin + at, len))?;
+                    self.sent += 1;
+                } else if let Some(range) = coming {
+                    let theirs = io.receive(from, self.heard as u32, range.1)?;
+                    part(block, range).write(&theirs);
+                    io.give_back(theirs);
+                    self.heard += 1;
+                } else if going.is_none() {
+                    break;
+                } else {
+                    // What comes is all here.
+                    self.heard = usize::MAX;
+                }
+            }
+            (self.distance, self.sent, self.heard) = (self.distance + 1, 0, 0);
+        }
+        Ok(())
+    }
+}
