@@ -100,6 +100,7 @@ fn built(of: c_uint, op: c_uint) -> Option<(usize, Option<Built>)> {
 struct Reduction {
     element: usize,
     way: Way,
+    commutes: bool,
 }
 
 enum Way {
@@ -113,6 +114,10 @@ unsafe impl Send for Reduction {}
 impl Combine for Reduction {
     fn element(&self) -> usize {
         self.element
+    }
+
+    fn commutes(&self) -> bool {
+        self.commutes
     }
 
     fn combine(&mut self, before: &mut [u8], after: &mut [u8]) {
@@ -159,7 +164,7 @@ impl Elements {
         let Some(len) = element.checked_mul(count).filter(|&len| isize::try_from(len).is_ok()) else {
             fail(call, format!("{count} elements of {element} bytes are more than there can be"))
         };
-        (Reduction { element, way }, len)
+        (Reduction { element, way, commutes: op != USER_NC }, len)
     }
 }
 

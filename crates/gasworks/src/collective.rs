@@ -57,7 +57,7 @@ impl<M: ThreadMode> Team<'_, M> {
     }
 
     /// What all members have in a place is combined, for each place, and replaces what member `root` has. The first value that the closure gets is that of
-    /// members before those of the second, counted from `root` on and around, so that the result does not depend on who was faster.
+    /// members before those of the second, so that the result depends neither on who was faster nor on the root.
     ///
     /// # Errors
     /// Those of [`broadcast`](Self::broadcast).
@@ -74,7 +74,7 @@ impl<M: ThreadMode> Team<'_, M> {
         self.combined(Some(root), values, combine)
     }
 
-    /// As [`reduce`](Self::reduce) to the first member, and all get the result.
+    /// As [`reduce`](Self::reduce), and all get the result.
     ///
     /// # Errors
     /// Those of [`broadcast`](Self::broadcast).

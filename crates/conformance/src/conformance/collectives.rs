@@ -50,8 +50,7 @@ pub(super) fn reduce<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failure> 
             let after = |[a, b, _]: [u64; 3], [c, d, _]: [u64; 3]| {
                 [a.wrapping_mul(c), b.wrapping_mul(c).wrapping_add(d), 5]
             };
-            let around = (0..team.size()).map(|at| map((root + at) % team.size()));
-            let wanted = around.reduce(after).unwrap_or_default();
+            let wanted = (0..team.size()).map(map).reduce(after).unwrap_or_default();
             let mut maps = vec![map(team.member()); 4000];
             team.reduce(&stage.agent, root, &mut maps, after)?;
             let wanted = if root == team.member() { wanted } else { map(team.member()) };
@@ -173,6 +172,46 @@ pub(super) fn ahead<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failure> {
             let mut bytes = if me == root { made(tag(root, late, round), 700) } else { vec![0; 700] };
             everyone.broadcast(agent, root, &mut bytes)?;
             check("a broadcast to one that is late", tag(root, late, round), &bytes)?;
+        }
+    }
+    Ok(agent.barrier()?)
+}
+
+/// What one member alone is told is wrong, which is none of what comes after it, whichever of the team's collectives it is; and what is the others', too.
+pub(super) fn wrong<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failure> {
+    let (agent, everyone, me, ranks) = (&stage.agent, stage.job.everyone(), stage.rank(), stage.ranks());
+    for round in 0..40u64 {
+        let mut bytes = [0; 24];
+        // The last member has nobody below it.
+        let root = if me == ranks - 1 { ranks } else { 0 };
+        let outcome = everyone.broadcast(agent, root, &mut bytes);
+        require!(outcome.is_err() == (me == ranks - 1), "a root that is none, on rank {me}: {outcome:?}");
+        let mut bytes = if me == 1 { made(tag(1, 0, round), 24) } else { vec![0; 24] };
+        everyone.broadcast(agent, 1, &mut bytes)?;
+        check("a broadcast after what was wrong", tag(1, 0, round), &bytes)?;
+    }
+    // Of other lengths: who gets it is told, whether it comes first or is waited for, and whether it is short or long.
+    for (sent, wanted) in [(8usize, 9000usize), (9000, 8), (8, 16), (9000, 9001)] {
+        for late in [0, 1] {
+            let pair = everyone.split(agent, Some(me / 2), 0)?;
+            let pair = pair.ok_or_else(|| Failure::Wrong("a member has no team".into()))?;
+            if pair.size() == 2 {
+                if pair.member() == late {
+                    std::thread::sleep(std::time::Duration::from_millis(5));
+                }
+                let len = if pair.member() == 0 { sent } else { wanted };
+                let outcome = pair.broadcast(agent, 0, &mut vec![1u8; len]);
+                let said = outcome.err().map(|error| error.to_string()).unwrap_or_default();
+                // What was all sent is no concern of who has sent it.
+                let is_content = pair.member() == 0 && sent <= 4096;
+                require!(
+                    is_content == said.is_empty(),
+                    "{sent} bytes for {wanted}, on member {}: {said:?}",
+                    pair.member()
+                );
+                require!(is_content || said.contains("another number of values"), "{said}");
+            }
+            agent.barrier()?;
         }
     }
     Ok(agent.barrier()?)

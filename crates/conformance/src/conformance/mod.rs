@@ -278,6 +278,7 @@ pub fn cases<M: SuiteMode>() -> Vec<Case<M>> {
         case("collective.blocks", 1, collectives::blocks),
         case("collective.scans", 1, collectives::scans),
         case("collective.ahead", 1, collectives::ahead),
+        case("collective.wrong", 2, collectives::wrong),
         case("collective.at-random", 1, collectives::at_random),
     ];
     cases.extend(M::if_par(vec![

@@ -6,6 +6,8 @@
 use super::part::{Bytes, Io, Script, Stop};
 use gasworks_core::Name;
 
+/// So many bytes of a step go at a time.
+const PIECE: usize = 1 << 20;
 /// How many bytes a name has.
 const NAME: usize = 8;
 
@@ -27,19 +29,21 @@ pub(crate) struct Exchange {
     /// The number of its first step.
     first: u32,
     step: u32,
+    /// How many pieces of the step have been exchanged.
+    pieces: u32,
     is_sent: bool,
 }
 
 impl Exchange {
     /// All hear what each says, as many bytes.
     pub fn append(own: Vec<u8>) -> Self {
-        Self { combine: Combine::Append(own.len()), held: own, first: 0, step: 0, is_sent: false }
+        Self { combine: Combine::Append(own.len()), held: own, first: 0, step: 0, pieces: 0, is_sent: false }
     }
 
     /// All hear what the names of all agree on; its steps have numbers from `first`.
     pub fn agree(name: Name, first: u32) -> Self {
         let held = name.encode().to_le_bytes().into();
-        Self { combine: Combine::Agree, held, first, step: 0, is_sent: false }
+        Self { combine: Combine::Agree, held, first, step: 0, pieces: 0, is_sent: false }
     }
 
     /// What all have said, this rank's own first, then that of the member after it, around.
@@ -59,7 +63,7 @@ fn name(bytes: &[u8]) -> Name {
 
 impl Script for Exchange {
     fn meets(&self) -> bool {
-        true
+        self.combine == Combine::Agree
     }
 
     fn turn(&mut self, io: &mut Io<'_>) -> Result<(), Stop> {
@@ -74,11 +78,19 @@ impl Script for Exchange {
                 Combine::Append(block) => distance.min(size - distance) as usize * block,
                 Combine::Agree => NAME,
             };
-            let (step, after) = (self.first + self.step, io.beyond(io.own(), distance));
+            let from = self.pieces as usize * PIECE;
+            if from >= len {
+                (self.step, self.pieces) = (self.step + 1, 0);
+                continue;
+            }
+            let len = PIECE.min(len - from);
+            let step = self.first + self.step + self.pieces * u32::BITS;
+            let after = io.beyond(io.own(), distance);
             if !self.is_sent {
                 // First: around, each might wait for the next one's question.
                 io.ask(after, step, len)?;
-                io.send(io.beyond(io.own(), size - distance), step, Bytes::Plain(&self.held[..len]))?;
+                let said = Bytes::Plain(&self.held[from..from + len]);
+                io.send(io.beyond(io.own(), size - distance), step, said)?;
                 self.is_sent = true;
             }
             let heard = io.receive(after, step, len)?;
@@ -89,7 +101,7 @@ impl Script for Exchange {
                 }
             }
             io.give_back(heard);
-            (self.step, self.is_sent) = (self.step + 1, false);
+            (self.pieces, self.is_sent) = (self.pieces + 1, false);
         }
     }
 }

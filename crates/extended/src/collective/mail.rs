@@ -1,12 +1,12 @@
 //! What members of a team send each other for collectives, in pieces that fit into messages.
 //!
-//! What comes for a step that this rank has not reached is kept. Short steps come unasked; what is longer is sent only when
-//! who gets it has asked, so that a rank which is late is not buried. Since the members of a team meet now and then, none is far ahead of another,
+//! What comes for a step that this rank has not reached is kept. Short steps come unasked, and so does the beginning of longer ones; the rest is sent only
+//! when who gets it has asked, so that a rank which is late is not buried. Since the members of a team meet now and then, none is far ahead of another,
 //! and what is kept is bounded.
 
 use gasworks_core::{Category, CoreMode, Error, Handlers, Incoming, Rank, Received};
 use gasworks_sync::{Lock, Mode, Par, VolatileSlice, kill_point};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The library's handler index for a piece.
@@ -44,16 +44,32 @@ pub(super) struct Step {
 /// What has arrived for a step.
 #[derive(Debug)]
 struct Arrived {
+    /// Room for all of it, or for as much as comes unasked.
     bytes: Vec<u8>,
     /// How many of them are there.
     have: usize,
+    /// How many there are to be, as who sends them says.
+    total: usize,
+    /// What it has said besides: it, or this rank, is at something else.
+    other: Option<usize>,
+}
+
+impl Arrived {
+    fn new(bytes: Vec<u8>, have: usize, total: usize) -> Self {
+        Self { bytes, have, total, other: None }
+    }
+
+    /// How many bytes it has that this rank's step has not.
+    fn differs(&self, total: usize) -> Option<usize> {
+        self.other.or((self.total != total).then_some(self.total))
+    }
 }
 
 #[derive(Debug, Default)]
 struct Held {
     arrived: BTreeMap<Step, Arrived>,
-    /// What others have asked for: the step, and who is to get it.
-    asked: BTreeSet<Step>,
+    /// What others have asked for: the step, who is to get it, and how many bytes that expects.
+    asked: BTreeMap<Step, usize>,
 }
 
 /// What has come for a rank's collectives.
@@ -88,33 +104,40 @@ impl Mail {
         }
         let [maker, counter, order, step, offset, total] = words;
         let key = Step { team: TeamNumber { maker, counter }, order, step: step & !ASK, from };
+        let (offset, total) = (offset as usize, total as usize);
         let heard = if maker >= self.ranks {
             Err("is of no team")
         } else if step & ASK != 0 {
-            self.held.with(|held| held.asked.insert(key)).then_some(()).ok_or("is asked for twice")
+            let asked = self.held.with(|held| held.asked.insert(key, total));
+            asked.map_or(Ok(()), |_| Err("is asked for twice"))
         } else {
-            self.held.with(|held| held.arrive(key, (offset as usize, total as usize), payload))
+            self.held.with(|held| held.arrive(key, (offset, total), payload))
         };
         kill_point!("collective.heard");
         heard.map_err(|what| Box::new(Error::BadMessage { from, what: format!("a piece of {key:?} {what}") }))
     }
 
     /// Room for a step that is going to be asked for.
-    pub(super) fn expect(&self, step: Step, bytes: Vec<u8>) {
-        self.held.with(|held| _ = held.arrived.insert(step, Arrived { bytes, have: 0 }));
+    pub(super) fn expect(&self, step: Step, mut bytes: Vec<u8>) -> Result<(), Error> {
+        let total = bytes.len();
+        self.held.with(|held| {
+            let have = match held.arrived.get(&step) {
+                Some(early) if early.differs(total).is_some() => return Err(held.other(step, total)),
+                Some(early) => {
+                    bytes[..early.bytes.len()].copy_from_slice(&early.bytes);
+                    early.have
+                }
+                None => 0,
+            };
+            held.arrived.insert(step, Arrived::new(bytes, have, total));
+            Ok(())
+        })
     }
 
-    /// What has come for a step, once all of it is there; it is kept no longer then.
+    /// What has come for a step of so many bytes, once all of it is there; it is kept no longer then.
     pub(super) fn take(&self, step: Step, total: usize) -> Result<Option<Vec<u8>>, Error> {
         self.held.with(|held| match held.arrived.get(&step) {
-            Some(arrived) if arrived.bytes.len() != total => {
-                let what = format!(
-                    "{} bytes came for a step of {total}: it is in another collective of {:?} than this rank",
-                    arrived.bytes.len(),
-                    step.team
-                );
-                Err(Error::BadMessage { from: step.from, what })
-            }
+            Some(arrived) if arrived.differs(total).is_some() => Err(held.other(step, total)),
             Some(arrived) if arrived.have == total => {
                 Ok(held.arrived.remove(&step).map(|arrived| arrived.bytes))
             }
@@ -122,9 +145,12 @@ impl Mail {
         })
     }
 
-    /// Whether a step has been asked for by who is to get it; it is forgotten then.
-    pub(super) fn is_asked(&self, step: Step) -> bool {
-        self.held.with(|held| held.asked.remove(&step))
+    /// Whether a step of so many bytes has been asked for by who is to get it; it is forgotten then.
+    pub(super) fn is_asked(&self, step: Step, total: usize) -> Result<bool, Error> {
+        match self.held.with(|held| held.asked.remove(&step)) {
+            Some(wanted) if wanted != total => Err(differs(step, wanted, total)),
+            found => Ok(found.is_some()),
+        }
     }
 
     /// Nobody waits for a step any more.
@@ -133,7 +159,22 @@ impl Mail {
     }
 }
 
+/// Another member is at something else than this one.
+fn differs(step: Step, theirs: usize, own: usize) -> Error {
+    let what = format!(
+        "it has {theirs} bytes in a step of {own}: it is in another collective of {:?} than this rank, or has another number of values",
+        step.team
+    );
+    Error::BadMessage { from: step.from, what }
+}
+
 impl Held {
+    /// What has come for a step is not what this rank wants, and is of no use.
+    fn other(&mut self, step: Step, own: usize) -> Error {
+        let theirs = self.arrived.remove(&step).and_then(|arrived| arrived.differs(own)).unwrap_or(0);
+        differs(step, theirs, own)
+    }
+
     fn arrive(
         &mut self,
         step: Step,
@@ -142,15 +183,19 @@ impl Held {
     ) -> Result<(), &'static str> {
         let end = offset.checked_add(payload.len()).filter(|&end| end <= total && !payload.is_empty());
         let end = end.ok_or("is no part of it")?;
-        if total > UNASKED && !self.arrived.contains_key(&step) {
-            return Err("was not asked for");
-        }
-        let new = || Arrived { bytes: vec![0; total], have: 0 };
+        let room = total.min(UNASKED);
+        let new = || Arrived::new(vec![0; room], 0, total);
         let arrived = self.arrived.entry(step).or_insert_with(new);
-        if arrived.bytes.len() != total || arrived.have + payload.len() > total {
-            return Err("is of another length than this rank's, or comes twice");
+        if arrived.total != total {
+            // Who waits for it is told, on whichever thread that is.
+            arrived.other = Some(total);
+            return Ok(());
         }
-        payload.read(&mut arrived.bytes[offset..end]);
+        let place = arrived.bytes.get_mut(offset..end).ok_or("was not asked for")?;
+        if arrived.have + payload.len() > total {
+            return Err("comes twice");
+        }
+        payload.read(place);
         arrived.have += payload.len();
         Ok(())
     }

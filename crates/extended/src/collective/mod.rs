@@ -15,6 +15,7 @@ mod tree;
 
 use crate::{Error, Event};
 use gasworks_core::{CoreMode, Engine, Machine, Name, OpId, Turned};
+use gasworks_sync::atomic::{AtomicU32, Ordering::Relaxed};
 use gasworks_sync::{Lock, Mode, Par, kill_point};
 use part::{Io, Part, Stop};
 use std::sync::Arc;
@@ -31,26 +32,47 @@ const AHEAD: u32 = 16;
 /// The first step of those meetings.
 const MEETING: u32 = 1 << 30;
 
-/// A script before which all meet, where that is due.
+/// A script that waits until all have met as often as is due before it, and before which they meet where it is due then.
 struct Met<S> {
+    /// How often they have.
+    met: Arc<AtomicU32>,
+    due: u32,
+    /// The last that may go ahead.
+    is_last: bool,
     meeting: Option<Exchange>,
     script: S,
 }
 
 impl<S: Script> Met<S> {
     fn new(of: &Of, script: S) -> Self {
-        let is_due = of.order % AHEAD == AHEAD - 1 && !script.meets();
-        Self { meeting: is_due.then(|| Exchange::agree(Name::Any, MEETING)), script }
+        let is_last = of.order % AHEAD == AHEAD - 1;
+        let meeting = (is_last && !script.meets()).then(|| Exchange::agree(Name::Any, MEETING));
+        Self { met: of.met.clone(), due: of.order / AHEAD, is_last, meeting, script }
+    }
+
+    fn have_met(&self) {
+        if self.is_last {
+            // They come after each other, and each only once the one before has been.
+            self.met.store(self.due.wrapping_add(1), Relaxed);
+        }
     }
 }
 
 impl<S: Script> Script for Met<S> {
     fn turn(&mut self, io: &mut Io<'_>) -> Result<(), Stop> {
+        if self.met.load(Relaxed) < self.due {
+            return Err(Stop::Waits);
+        }
         if let Some(meeting) = &mut self.meeting {
             meeting.turn(io)?;
             self.meeting = None;
+            self.have_met();
         }
-        self.script.turn(io)
+        self.script.turn(io)?;
+        if self.script.meets() {
+            self.have_met();
+        }
+        Ok(())
     }
 }
 
@@ -67,25 +89,75 @@ pub trait Combine: Send {
     /// Combines each element of the first with the one in the same place of the second, which come from members before and after each other; the
     /// result goes into the first. Both are as long, some elements, and aligned for any; the second is not used any more.
     fn combine(&mut self, before: &mut [u8], after: &mut [u8]);
+
+    /// Whether it makes no difference which of the two comes first.
+    fn commutes(&self) -> bool {
+        false
+    }
 }
 
 /// Does this rank's part in a collective, and polls meanwhile.
 pub(crate) fn run<M: CoreMode, S: Script>(engine: &Engine<M>, of: Of, script: S) -> Result<S, Error> {
-    let (mut part, mut sleeper) = (part_of(of, script), engine.sleeper());
+    let (mut part, mut sleeper, mut other) = (part_of(of, script), engine.sleeper(), None);
     loop {
-        match part.turn(engine) {
+        let polled = match part.turn(engine) {
             Ok(()) => {
                 kill_point!("collective.through");
-                return Ok(part.script.script);
+                return other.map_or(Ok(part.script.script), |error| Err(Error::Core(error)));
             }
-            Err(Stop::Waits) => engine.turn(&mut sleeper)?,
+            Err(Stop::Waits) => engine.turn(&mut sleeper),
             // Sleeping would delay what only trying again moves.
-            Err(Stop::Busy) => {
-                if engine.poll()? == 0 {
+            Err(Stop::Busy) => match engine.poll() {
+                Ok(0) if engine.is_over() => Err(gasworks_core::Error::Over),
+                Ok(0) => {
                     std::thread::yield_now();
+                    Ok(())
                 }
-            }
+                polled => polled.map(drop),
+            },
             Err(Stop::Failed(error)) => return Err(error.into()),
+        };
+        match polled {
+            Ok(()) => {}
+            // Of the program's own; the other members wait for this one all the same.
+            Err(error @ gasworks_core::Error::Handler { .. }) => _ = other.get_or_insert(error),
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// Nothing is done, but what is due before it.
+struct Nothing;
+
+impl Script for Nothing {
+    fn turn(&mut self, _: &mut Io<'_>) -> Result<(), Stop> {
+        Ok(())
+    }
+}
+
+/// As [`run`], or this rank was given something wrong: then it does no more than meet the others where that is due.
+pub(crate) fn run_if<M: CoreMode, S: Script>(
+    engine: &Engine<M>,
+    of: Of,
+    script: Result<S, Error>,
+) -> Result<S, Error> {
+    match script {
+        Ok(script) => run(engine, of, script),
+        Err(error) => run(engine, of, Nothing).and(Err(error)),
+    }
+}
+
+/// As [`begin`], or this rank was given something wrong, as in [`run_if`].
+pub(crate) fn begin_if<M: CoreMode, S: Script + 'static>(
+    engine: &Engine<M>,
+    of: Of,
+    script: Result<S, Error>,
+) -> Result<Event, Error> {
+    match script {
+        Ok(script) => begin(engine, of, script),
+        Err(error) => {
+            Begun::new(engine, of, Nothing);
+            Err(error)
         }
     }
 }
@@ -165,11 +237,7 @@ impl<M: CoreMode, S: Script + 'static> Machine<M> for Begun<S> {
 }
 
 /// Begins a collective; the event says when this rank's part in it is over.
-pub(crate) fn begin<M: CoreMode, S: Script + 'static>(
-    engine: &Engine<M>,
-    of: Of,
-    script: S,
-) -> Result<Event, Error> {
+fn begin<M: CoreMode, S: Script + 'static>(engine: &Engine<M>, of: Of, script: S) -> Result<Event, Error> {
     let event = engine.start_operation();
     let begun = Begun::with(engine, of, script, Some(event));
     match begun.outcome(|_| ()) {

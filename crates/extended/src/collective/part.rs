@@ -2,6 +2,7 @@
 
 use super::mail::{ASK, Mail, PIECE, Step, TeamNumber, UNASKED, WORDS};
 use gasworks_core::{Category, CoreMode, Engine, Error, Members, Outgoing, Rank};
+use gasworks_sync::atomic::AtomicU32;
 use gasworks_sync::{VolatileSlice, kill_point};
 use std::sync::Arc;
 
@@ -112,6 +113,8 @@ pub(crate) struct Of {
     pub members: Arc<Members>,
     /// Which member this rank is.
     pub own: u32,
+    /// How often the team's members have met, for how far they may go ahead.
+    pub met: Arc<AtomicU32>,
 }
 
 /// How far a script's last call has come.
@@ -122,6 +125,8 @@ struct Progress {
     is_asked: bool,
     /// What was asked for, and whether the question is on its way.
     asking: Option<(Step, bool)>,
+    /// What was not what this rank wants, and how much that is; there was no room to say so.
+    refused: Option<(Step, usize, Error)>,
     /// A piece.
     piece: Vec<u8>,
     /// What received bytes lay in, to be used again.
@@ -139,7 +144,7 @@ impl<S: Script> Part<S> {
     pub fn new(of: Of, script: S) -> Self {
         let mail = of.mail.clone();
         let (piece, spare) = (Vec::new(), Vec::new());
-        let progress = Progress { mail, sent: 0, is_asked: false, asking: None, piece, spare };
+        let progress = Progress { mail, sent: 0, is_asked: false, asking: None, refused: None, piece, spare };
         Self { of, progress, script }
     }
 
@@ -191,15 +196,16 @@ impl Io<'_> {
     /// Sends a member the bytes of a step.
     pub fn send(&mut self, to: u32, step: u32, bytes: Bytes<'_>) -> Result<(), Stop> {
         let rank = self.rank(to);
-        if bytes.len() > UNASKED && !self.progress.is_asked {
-            if !self.of.mail.is_asked(self.step(step, rank)) {
-                return Err(Stop::Waits);
-            }
-            self.progress.is_asked = true;
-        }
         while self.progress.sent < bytes.len() {
             let sent = self.progress.sent;
-            let len = self.sender.max_medium().min(bytes.len() - sent);
+            if sent >= UNASKED && !self.progress.is_asked {
+                if !self.of.mail.is_asked(self.step(step, rank), bytes.len())? {
+                    return Err(Stop::Waits);
+                }
+                self.progress.is_asked = true;
+            }
+            let most = if sent < UNASKED { UNASKED - sent } else { usize::MAX };
+            let len = self.sender.max_medium().min(bytes.len() - sent).min(most);
             let place = (sent, bytes.len());
             match bytes.part(sent, len) {
                 Bytes::Plain(piece) => self.say(rank, step, place, piece)?,
@@ -221,6 +227,9 @@ impl Io<'_> {
     /// Asks a member for the bytes of a step, so many, unless they come unasked. Before this rank sends something, where that one might wait for
     /// the question before it asks itself.
     pub fn ask(&mut self, from: u32, step: u32, len: usize) -> Result<(), Stop> {
+        if let Some((key, len, error)) = self.progress.refused.take() {
+            return Err(self.refuse(key, len, error));
+        }
         if len <= UNASKED {
             return Ok(());
         }
@@ -229,11 +238,13 @@ impl Io<'_> {
         if self.progress.asking.is_none() {
             let mut room = std::mem::take(&mut self.progress.spare);
             room.resize(len, 0);
-            self.of.mail.expect(key, room);
+            if let Err(error) = self.of.mail.expect(key, room) {
+                return Err(self.refuse(key, len, error));
+            }
             self.progress.asking = Some((key, false));
         }
         if let Some((key, false)) = self.progress.asking {
-            self.say(rank, step | ASK, (0, 0), &[])?;
+            self.say(rank, step | ASK, (0, len), &[])?;
             self.progress.asking = Some((key, true));
         }
         Ok(())
@@ -245,9 +256,25 @@ impl Io<'_> {
             return Ok(Vec::new());
         }
         self.ask(from, step, len)?;
-        let taken = self.of.mail.take(self.step(step, self.rank(from)), len)?.ok_or(Stop::Waits)?;
-        self.progress.asking = None;
-        Ok(taken)
+        let key = self.step(step, self.rank(from));
+        match self.of.mail.take(key, len) {
+            Ok(Some(taken)) => {
+                self.progress.asking = None;
+                Ok(taken)
+            }
+            Ok(None) => Err(Stop::Waits),
+            Err(error) => Err(self.refuse(key, len, error)),
+        }
+    }
+
+    /// What comes is not what this rank wants, which whoever sends it may wait to hear.
+    fn refuse(&mut self, key: Step, len: usize, error: Error) -> Stop {
+        let is_told = self.progress.asking.is_some_and(|(_, asked)| asked);
+        if !is_told && let Err(Stop::Busy) = self.say(key.from, key.step | ASK, (0, len), &[]) {
+            self.progress.refused = Some((key, len, error));
+            return Stop::Busy;
+        }
+        Stop::Failed(error)
     }
 
     /// Received bytes are not needed any more.

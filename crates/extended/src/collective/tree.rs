@@ -7,6 +7,8 @@ use super::Combine;
 use super::part::{Bytes, Io, Script, Stop};
 use gasworks_sync::VolatileSlice;
 
+/// The bit of a step by which the first member sends a result to the root.
+const TO_ROOT: u32 = 1 << 29;
 /// About how many bytes go at a time.
 pub(super) const CHUNK: usize = 64 << 10;
 
@@ -116,9 +118,11 @@ impl Aligned {
 }
 
 /// What all members have is combined, each element with those in the same place, and lands at the root. In which order does not depend on when
-/// what comes: it is that of the members, from the root on.
+/// what comes: it is that of the members, or where it makes no difference that from the root on.
 pub(crate) struct Reduce<'a, C> {
     root: u32,
+    /// Where the tree begins: there too, or at the first member if the order matters.
+    top: u32,
     own: VolatileSlice<'a>,
     /// Where the result goes, at the root.
     result: VolatileSlice<'a>,
@@ -127,6 +131,7 @@ pub(crate) struct Reduce<'a, C> {
     is_begun: bool,
     /// How many below it were heard, as far as there are such.
     heard: u32,
+    is_sent: bool,
     so_far: Aligned,
     theirs: Aligned,
 }
@@ -134,13 +139,26 @@ pub(crate) struct Reduce<'a, C> {
 impl<'a, C: Combine> Reduce<'a, C> {
     pub fn new(root: u32, own: VolatileSlice<'a>, result: VolatileSlice<'a>, combine: C) -> Self {
         let (so_far, theirs) = (Aligned::default(), Aligned::default());
-        Self { root, own, result, combine, chunk: 0, is_begun: false, heard: 0, so_far, theirs }
+        let top = if combine.commutes() { root } else { 0 };
+        Self {
+            root,
+            top,
+            own,
+            result,
+            combine,
+            chunk: 0,
+            is_begun: false,
+            heard: 0,
+            is_sent: false,
+            so_far,
+            theirs,
+        }
     }
 }
 
 impl<C: Combine> Script for Reduce<'_, C> {
     fn turn(&mut self, io: &mut Io<'_>) -> Result<(), Stop> {
-        let place = Place::of(io, self.root);
+        let (place, is_root) = (Place::of(io, self.top), io.own() == self.root);
         while let Some(range) = chunk(self.chunk, self.own.len(), self.combine.element()) {
             let (len, step) = (range.1, self.chunk as u32);
             if !self.is_begun {
@@ -157,10 +175,20 @@ impl<C: Combine> Script for Reduce<'_, C> {
                 self.heard += 1;
             }
             match place.parent() {
-                Some(parent) => io.send(parent, step, Bytes::Plain(self.so_far.room(len)))?,
-                None => part(self.result, range).write(self.so_far.room(len)),
+                Some(parent) if !self.is_sent => {
+                    io.send(parent, step, Bytes::Plain(self.so_far.room(len)))?;
+                    self.is_sent = true;
+                }
+                None if is_root => part(self.result, range).write(self.so_far.room(len)),
+                None => io.send(self.root, step | TO_ROOT, Bytes::Plain(self.so_far.room(len)))?,
+                Some(_) => {}
             }
-            (self.chunk, self.is_begun, self.heard) = (self.chunk + 1, false, 0);
+            if is_root && place.at != 0 {
+                let received = io.receive(self.top, step | TO_ROOT, len)?;
+                part(self.result, range).write(&received);
+                io.give_back(received);
+            }
+            (self.chunk, self.is_begun, self.heard, self.is_sent) = (self.chunk + 1, false, 0, false);
         }
         Ok(())
     }

@@ -9,6 +9,9 @@ use crate::{Error, Event};
 use gasworks_core::{CoreMode, Engine, TeamError};
 use gasworks_sync::VolatileSlice;
 
+// Each takes its place among the team's collectives, whatever it was given: a member that was given something wrong has had its turn all the same, or its next
+// collective would be the others' last one.
+
 /// Whether a team has such a member.
 fn is_member(team: &Team, member: u32) -> Result<(), Error> {
     let size = team.members().size();
@@ -71,6 +74,28 @@ fn blocks_at(
     }
 }
 
+/// What goes to each member of `to` bytes, and what comes of each in `from`.
+fn blocks_of_both(
+    team: &Team,
+    (to, from): (usize, usize),
+    lengths: Option<[&[usize]; 2]>,
+) -> Result<[Blocks; 2], Error> {
+    const CALL: &str = "all_to_all";
+    let (size, own) = (team.members().size() as usize, team.own() as usize);
+    match lengths {
+        None => {
+            are(CALL, from, to, "as many come as go")?;
+            let blocks = blocks(CALL, team, (to, to / size), Lengths::Equal)?;
+            Ok([blocks.clone(), blocks])
+        }
+        Some([going, coming]) => {
+            let own = going.get(own).copied().unwrap_or(0);
+            let each = |all, lengths| blocks(CALL, team, (all, own), Lengths::Each(lengths));
+            Ok([each(to, going)?, each(from, coming)?])
+        }
+    }
+}
+
 impl Teams {
     /// The bytes of each member come to member `root`, one's behind the other's. Elsewhere `all` is not looked at, nor what lengths there are. Collective, as
     /// [`broadcast`](Self::broadcast).
@@ -85,9 +110,10 @@ impl Teams {
         own: &[u8],
         (all, lengths): (&mut [u8], Lengths<'_>),
     ) -> Result<(), Error> {
-        let blocks = blocks_at("gather", team, root, (all.len(), own.len()), lengths)?;
-        let script = Gather::new(root, Bytes::Plain(own), VolatileSlice::from_mut(all), blocks);
-        collective::run(engine, self.next(team), script).map(drop)
+        let blocks = blocks_at("gather", team, root, (all.len(), own.len()), lengths);
+        let all = VolatileSlice::from_mut(all);
+        let script = blocks.map(|blocks| Gather::new(root, Bytes::Plain(own), all, blocks));
+        collective::run_if(engine, self.next(team), script).map(drop)
     }
 
     /// Each member gets its part of the bytes of member `root`, where they lie one behind the other. Elsewhere `all` is not looked at, nor what lengths there are.
@@ -103,9 +129,10 @@ impl Teams {
         (all, lengths): (&[u8], Lengths<'_>),
         own: &mut [u8],
     ) -> Result<(), Error> {
-        let blocks = blocks_at("scatter", team, root, (all.len(), own.len()), lengths)?;
-        let script = Scatter::new(root, Bytes::Plain(all), VolatileSlice::from_mut(own), blocks);
-        collective::run(engine, self.next(team), script).map(drop)
+        let blocks = blocks_at("scatter", team, root, (all.len(), own.len()), lengths);
+        let own = VolatileSlice::from_mut(own);
+        let script = blocks.map(|blocks| Scatter::new(root, Bytes::Plain(all), own, blocks));
+        collective::run_if(engine, self.next(team), script).map(drop)
     }
 
     /// The bytes of each member, as many, come to all, one's behind the other's. Collective, as [`broadcast`](Self::broadcast).
@@ -119,8 +146,9 @@ impl Teams {
         own: &[u8],
         all: &mut [u8],
     ) -> Result<(), Error> {
-        blocks("all_gather", team, (all.len(), own.len()), Lengths::Equal)?;
-        let heard = collective::run(engine, self.next(team), Exchange::append(own.into()))?.heard();
+        let blocks = blocks("all_gather", team, (all.len(), own.len()), Lengths::Equal);
+        let script = blocks.map(|_| Exchange::append(own.into()));
+        let heard = collective::run_if(engine, self.next(team), script)?.heard();
         // They begin with this member's own.
         let behind = heard.len() - team.own() as usize * own.len();
         let (after, before) = heard.split_at(behind);
@@ -143,22 +171,10 @@ impl Teams {
         from: &mut [u8],
         lengths: Option<[&[usize]; 2]>,
     ) -> Result<(), Error> {
-        const CALL: &str = "all_to_all";
-        let (size, own) = (team.members().size() as usize, team.own() as usize);
-        let [going, coming] = match lengths {
-            None => {
-                are(CALL, from.len(), to.len(), "as many come as go")?;
-                let blocks = blocks(CALL, team, (to.len(), to.len() / size), Lengths::Equal)?;
-                [blocks.clone(), blocks]
-            }
-            Some([going, coming]) => {
-                let own = going.get(own).copied().unwrap_or(0);
-                let of = |all, lengths| blocks(CALL, team, (all, own), Lengths::Each(lengths));
-                [of(to.len(), going)?, of(from.len(), coming)?]
-            }
-        };
-        let script = AllToAll::new((Bytes::Plain(to), going), (VolatileSlice::from_mut(from), coming));
-        collective::run(engine, self.next(team), script).map(drop)
+        let blocks = blocks_of_both(team, (to.len(), from.len()), lengths);
+        let from = VolatileSlice::from_mut(from);
+        let script = blocks.map(|[going, coming]| AllToAll::new((Bytes::Plain(to), going), (from, coming)));
+        collective::run_if(engine, self.next(team), script).map(drop)
     }
 
     /// What members before this one have, as many bytes, is combined, with its own or without, and replaces that; the first member's stays as it is. Collective, as
@@ -189,13 +205,12 @@ impl Teams {
         root: u32,
         bytes: &mut [u8],
     ) -> Result<(), Error> {
-        is_member(team, root)?;
-        let script = Broadcast::new(root, VolatileSlice::from_mut(bytes));
-        collective::run(engine, self.next(team), script).map(drop)
+        let script = is_member(team, root).map(|()| Broadcast::new(root, VolatileSlice::from_mut(bytes)));
+        collective::run_if(engine, self.next(team), script).map(drop)
     }
 
     /// What all members have, as many bytes, is combined, and replaces it at member `root`, or at all members where that is `None`. Collective, as
-    /// [`broadcast`](Self::broadcast). The order is that of the members from `root`, or the first, on.
+    /// [`broadcast`](Self::broadcast). The order is that of the members, or if it makes no difference ([`Combine::commutes`]) that from `root` on.
     ///
     /// # Errors
     /// Those of [`broadcast`](Self::broadcast).
@@ -208,8 +223,8 @@ impl Teams {
         combine: impl Combine,
     ) -> Result<(), Error> {
         let bytes = VolatileSlice::from_mut(bytes);
-        let script = reduction(team, root, bytes, bytes, combine)?;
-        collective::run(engine, self.next(team), script).map(drop)
+        let script = reduction(team, root, bytes, bytes, combine);
+        collective::run_if(engine, self.next(team), script).map(drop)
     }
 
     /// As [`broadcast`](Self::broadcast); the event says when this rank's part is over. The bytes are in use until then.
@@ -223,8 +238,8 @@ impl Teams {
         root: u32,
         bytes: VolatileSlice<'static>,
     ) -> Result<Event, Error> {
-        is_member(team, root)?;
-        collective::begin(engine, self.next(team), Broadcast::new(root, bytes))
+        let script = is_member(team, root).map(|()| Broadcast::new(root, bytes));
+        collective::begin_if(engine, self.next(team), script)
     }
 
     /// As [`reduce`](Self::reduce) of `own` to `result`, which may be the same; the event says when this rank's part is over. The bytes are in use until
@@ -240,8 +255,8 @@ impl Teams {
         (own, result): (VolatileSlice<'static>, VolatileSlice<'static>),
         combine: impl Combine + 'static,
     ) -> Result<Event, Error> {
-        let script = reduction(team, root, own, result, combine)?;
-        collective::begin(engine, self.next(team), script)
+        let script = reduction(team, root, own, result, combine);
+        collective::begin_if(engine, self.next(team), script)
     }
 }
 

@@ -25,8 +25,9 @@ pub struct Team {
     members: Arc<Members>,
     /// Which of them this rank is.
     own: u32,
-    /// How many collectives were begun on it.
+    /// How many collectives were begun on it, and how often its members have met for that.
     begun: AtomicU32,
+    met: Arc<AtomicU32>,
     /// Its barrier in shared memory, if it has one.
     barrier: Option<Box<dyn SharedBarrier + Send + Sync>>,
 }
@@ -35,7 +36,8 @@ impl Team {
     /// All ranks.
     pub fn everyone(rank: Rank, ranks: u32) -> Self {
         let members = Arc::new(Members::everyone(ranks));
-        Self { number: TeamNumber::EVERYONE, members, own: rank, begun: AtomicU32::new(0), barrier: None }
+        let (begun, met) = (AtomicU32::new(0), Arc::default());
+        Self { number: TeamNumber::EVERYONE, members, own: rank, begun, met, barrier: None }
     }
 
     /// What all members call it, and no other team is called.
@@ -108,7 +110,7 @@ impl Teams {
     pub(crate) fn next(&self, team: &Team) -> Of {
         let order = team.begun.fetch_add(1, Relaxed);
         let (mail, members) = (self.mail.clone(), team.members.clone());
-        Of { mail, team: team.number, order, members, own: team.own }
+        Of { mail, team: team.number, order, members, own: team.own, met: team.met.clone() }
     }
 
     /// Takes the slots that this rank offers to a new team.
@@ -182,7 +184,8 @@ impl Teams {
         let slots = members.iter().fold(SLOTS, |slots, rank| slots & (said(rank) >> 32) as u32);
         let barriers = self.barriers.as_ref().filter(|_| slots != 0);
         let barrier = barriers.and_then(|barriers| barriers.open(slots.trailing_zeros(), &members));
-        Ok(Some(Team { number, members: Arc::new(members), own, begun: AtomicU32::new(0), barrier }))
+        let (begun, met) = (AtomicU32::new(0), Arc::default());
+        Ok(Some(Team { number, members: Arc::new(members), own, begun, met, barrier }))
     }
 
     /// Divides a team: those of its members that pass the same colour are a team, in the order of their keys, and of their numbers in the old one
