@@ -299,6 +299,8 @@ impl Nic {
         if most == 0 {
             return Err(GNI_RC_ILLEGAL_OP);
         }
+        // What has come by now is for an engine that was here before under that number.
+        self.serve_letters();
         let mut engines = self.0.engines.lock();
         let free = (0..most).zip(&mut engines.all).find(|(_, node)| node.is_none());
         let (number, node) = free.ok_or(GNI_RC_ERROR_RESOURCE)?;

@@ -199,6 +199,7 @@ impl Nic {
     /// Reads what has come, and sends what is to be sent; whether some of that has to wait. Each look at a datagram does this
     /// too.
     pub fn serve_letters(&self) -> bool {
+        let _serving = self.0.serving.lock();
         loop {
             let shares = self.serve_datagrams();
             let waits = self.serve_engines(shares);

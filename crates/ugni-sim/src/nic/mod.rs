@@ -78,6 +78,8 @@ struct Shared {
     sky: Mutex<sky::Sky>,
     descriptors: Mutex<registrations::Descriptors>,
     desk: Mutex<datagram::Desk>,
+    /// Held by who has taken letters and not done all that they say.
+    serving: Mutex<()>,
     smsg: Mutex<smsg::Settings>,
     watch: channel::Watch,
     /// The other NICs of the processes of some, by address and instance, as far as anybody had to ask them.
@@ -112,6 +114,7 @@ impl Nic {
             sky: Mutex::default(),
             descriptors,
             desk: Mutex::default(),
+            serving: Mutex::default(),
             smsg: Mutex::default(),
             watch: channel::Watch::default(),
             kin: Mutex::default(),
