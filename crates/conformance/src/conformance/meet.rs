@@ -176,8 +176,9 @@ pub(super) fn sleeps_in_barriers<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(
         waited?;
         outcome?;
         let waited = since.elapsed();
-        // A rank that the NIC was made not to tell of messages looks for them all the time.
-        let is_told = std::env::var_os("GASWORKS_UGNI_FAULTS").is_none();
+        // A rank to which calls were lost looks for messages all the time: on purpose, or since there is room for few.
+        let lossy = ["GASWORKS_UGNI_FAULTS", "GASNET_GNI_AM_MAX_CQE"];
+        let is_told = lossy.iter().all(|name| std::env::var_os(name).is_none());
         let most = MORE + (waited.as_micros() / LEAST.as_micros()) as u32;
         require!(looks <= most || !is_told, "rank {me} looked {looks} times in {waited:?}");
     }
