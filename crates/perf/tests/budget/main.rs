@@ -105,7 +105,7 @@ fn budget(operation: &str) -> Result<Costs> {
 
 /// What `program` calls `operation`, against the budget of a line.
 fn is_within_budget(log: &Log, line: &str, program: &Path, operation: &str) -> Result<()> {
-    let is_short = INLINE.contains(&operation) || operation == "poll";
+    let is_short = INLINE.contains(&operation.trim_start_matches("on-region-")) || operation == "poll";
     let times = if is_short { MANY_TIMES } else { TIMES };
     let mut costs = count(log, program, operation, times)?;
     if !costs.over(budget(line)?).is_empty() {
