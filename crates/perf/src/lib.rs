@@ -77,6 +77,7 @@ fn run_as<M: PerfMode>(options: &Options) -> Result<()> {
         Bench::GetBandwidth => rma::bandwidth(&session, rma::Way::Get)?,
         Bench::Given => given::run(&session)?,
         Bench::Barrier => meet::barrier(&session)?,
+        Bench::Collective => meet::collective(&session)?,
         Bench::Atomic => meet::atomic(&session)?,
         Bench::Gups => gups::run(&session)?,
         Bench::Wake => wake::run(&session)?,

@@ -24,6 +24,7 @@ the processors move, and only figures with the same one can be compared.
   given          puts and gets of memory that the partner has given to a region, in places that lie in their pages as
                  those of the partner do or not (askew): by process_vm_*, or with GASWORKS_PROCESS_VM=0 by messages
   barrier        the barrier of all ranks, that of a team of them, and splitting them
+  collective     broadcasts from the first rank, reductions to all, and what each has for all and for each, by size
   atomic         fetch-and-add on a word of the partner's, and a flood of sums; where the network does them, also by
                  processors (near); beside the processor's own
   gups           random updates of a table spread over the ranks: get and put of each, atomic, and batches of messages
@@ -48,6 +49,7 @@ pub enum Bench {
     GetBandwidth,
     Given,
     Barrier,
+    Collective,
     Atomic,
     Gups,
     Wake,
@@ -60,7 +62,7 @@ impl Bench {
     /// Ranks that it needs.
     pub fn least_ranks(self) -> u32 {
         match self {
-            Bench::Barrier | Bench::Gups | Bench::Startup | Bench::Memory => 1,
+            Bench::Barrier | Bench::Collective | Bench::Gups | Bench::Startup | Bench::Memory => 1,
             _ => 2,
         }
     }

@@ -75,6 +75,9 @@ fn what_all_ranks_do_is_measured() {
     for ranks in [1, 2, 3, 4] {
         assert_eq!(variants(&rows(ranks, "barrier"), "barrier"), ["shared", "team", "split"]);
         assert_eq!(variants(&rows(ranks, "gups"), "gups"), ["put-get", "atomic", "am-batch"]);
+        let collectives = rows(ranks, "collective --bytes 8..8");
+        let variants = variants(&collectives, "collective");
+        assert_eq!(variants, ["broadcast", "reduce-all", "all-gather", "all-to-all"]);
     }
     let atomic = rows(2, "atomic");
     assert_eq!(variants(&atomic, "atomic"), ["fetch-add", "add-flood"]);

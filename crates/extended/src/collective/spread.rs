@@ -26,6 +26,16 @@ impl Blocks {
         Blocks::Each(lengths.into_iter().scan(0, place).collect())
     }
 
+    /// The same bytes for each, so many.
+    pub fn same(len: usize, size: u32) -> Self {
+        Blocks::Each(vec![(0, len); size as usize])
+    }
+
+    /// Whether they are so short that all go at once.
+    pub fn are_short(&self, size: u32) -> bool {
+        self.together(size).is_some()
+    }
+
     fn range(&self, member: u32) -> (usize, usize) {
         match self {
             &Blocks::Equal(len) => (member as usize * len, len),

@@ -146,7 +146,15 @@ impl Teams {
         own: &[u8],
         all: &mut [u8],
     ) -> Result<(), Error> {
-        let blocks = blocks("all_gather", team, (all.len(), own.len()), Lengths::Equal);
+        let (size, len) = (team.members().size(), own.len());
+        let blocks = blocks("all_gather", team, (all.len(), len), Lengths::Equal);
+        if let Ok(blocks) = &blocks
+            && !blocks.are_short(size)
+        {
+            let (to, from) = ((Bytes::Plain(own), Blocks::same(len, size)), VolatileSlice::from_mut(all));
+            let script = AllToAll::new(to, (from, blocks.clone()));
+            return collective::run(engine, self.next(team), script).map(drop);
+        }
         let script = blocks.map(|_| Exchange::append(own.into()));
         let heard = collective::run_if(engine, self.next(team), script)?.heard();
         // They begin with this member's own.
