@@ -105,16 +105,8 @@ pub(crate) fn run<M: CoreMode, S: Script>(engine: &Engine<M>, of: Of, script: S)
                 kill_point!("collective.through");
                 return other.map_or(Ok(part.script.script), |error| Err(Error::Core(error)));
             }
-            Err(Stop::Waits) => engine.turn(&mut sleeper),
-            // Sleeping would delay what only trying again moves.
-            Err(Stop::Busy) => match engine.poll() {
-                Ok(0) if engine.is_over() => Err(gasworks_core::Error::Over),
-                Ok(0) => {
-                    std::thread::yield_now();
-                    Ok(())
-                }
-                polled => polled.map(drop),
-            },
+            // A credit comes by a message, which ends a sleep.
+            Err(Stop::Waits | Stop::Busy) => engine.turn(&mut sleeper),
             Err(Stop::Failed(error)) => return Err(error.into()),
         };
         match polled {
