@@ -11,6 +11,7 @@ use crate::layout::{ERR_BAD_ARG, Endpoint, Event, OK, Team};
 use crate::talk::may_talk;
 use crate::{barrier, event};
 use gasworks_extended::collective::Combine;
+use gasworks_memory::atomic::{Ops, Type};
 use gasworks_sync::{RawSlice, VolatileSlice};
 use std::ffi::{c_int, c_uint, c_void};
 
@@ -38,20 +39,12 @@ pub struct Elements {
 const USER_TYPE: c_uint = 1 << 6;
 const USER: c_uint = 1 << 30;
 const USER_NC: c_uint = 1 << 31;
-/// Names of the operations that are bits of `gex_OP_t`, and the others of reductions.
-const AND: c_uint = 1;
-const OR: c_uint = 1 << 1;
-const XOR: c_uint = 1 << 2;
-const ADD: c_uint = 1 << 3;
-const MULT: c_uint = 1 << 5;
-const MIN: c_uint = 1 << 6;
-const MAX: c_uint = 1 << 7;
 
 /// Combines elements of a type of C's.
 type Built = fn(&mut [u8], &[u8]);
 
-/// The bytes of a type of C's, by its bit, and how it is combined, if it can be so.
-fn built(of: c_uint, op: c_uint) -> Option<(usize, Option<Built>)> {
+/// How elements of a type are combined, if they can be so.
+fn built(of: Type, op: Ops) -> Option<Built> {
     fn each<T: bytemuck::Pod>(before: &mut [u8], after: &[u8], combine: impl Fn(T, T) -> T) {
         let after = bytemuck::cast_slice::<u8, T>(after);
         for (before, &after) in bytemuck::cast_slice_mut::<u8, T>(before).iter_mut().zip(after) {
@@ -59,40 +52,37 @@ fn built(of: c_uint, op: c_uint) -> Option<(usize, Option<Built>)> {
         }
     }
     macro_rules! integer {
-        ($t:ty) => {{
-            let combine: Option<Built> = match op {
-                AND => Some(|a, b| each::<$t>(a, b, |a, b| a & b)),
-                OR => Some(|a, b| each::<$t>(a, b, |a, b| a | b)),
-                XOR => Some(|a, b| each::<$t>(a, b, |a, b| a ^ b)),
-                ADD => Some(|a, b| each::<$t>(a, b, <$t>::wrapping_add)),
-                MULT => Some(|a, b| each::<$t>(a, b, <$t>::wrapping_mul)),
-                MIN => Some(|a, b| each::<$t>(a, b, <$t>::min)),
-                MAX => Some(|a, b| each::<$t>(a, b, <$t>::max)),
+        ($t:ty) => {
+            match op {
+                Ops::AND => Some(|a, b| each::<$t>(a, b, |a, b| a & b)),
+                Ops::OR => Some(|a, b| each::<$t>(a, b, |a, b| a | b)),
+                Ops::XOR => Some(|a, b| each::<$t>(a, b, |a, b| a ^ b)),
+                Ops::ADD => Some(|a, b| each::<$t>(a, b, <$t>::wrapping_add)),
+                Ops::MULT => Some(|a, b| each::<$t>(a, b, <$t>::wrapping_mul)),
+                Ops::MIN => Some(|a, b| each::<$t>(a, b, <$t>::min)),
+                Ops::MAX => Some(|a, b| each::<$t>(a, b, <$t>::max)),
                 _ => None,
-            };
-            Some((size_of::<$t>(), combine))
-        }};
+            }
+        };
     }
-    macro_rules! floating {
-        ($t:ty) => {{
-            let combine: Option<Built> = match op {
-                ADD => Some(|a, b| each::<$t>(a, b, |a, b| a + b)),
-                MULT => Some(|a, b| each::<$t>(a, b, |a, b| a * b)),
-                MIN => Some(|a, b| each::<$t>(a, b, <$t>::min)),
-                MAX => Some(|a, b| each::<$t>(a, b, <$t>::max)),
+    macro_rules! float {
+        ($t:ty) => {
+            match op {
+                Ops::ADD => Some(|a, b| each::<$t>(a, b, |a, b| a + b)),
+                Ops::MULT => Some(|a, b| each::<$t>(a, b, |a, b| a * b)),
+                Ops::MIN => Some(|a, b| each::<$t>(a, b, <$t>::min)),
+                Ops::MAX => Some(|a, b| each::<$t>(a, b, <$t>::max)),
                 _ => None,
-            };
-            Some((size_of::<$t>(), combine))
-        }};
+            }
+        };
     }
-    match of.checked_ilog2().filter(|_| of.is_power_of_two())? {
-        0 => integer!(i32),
-        1 => integer!(u32),
-        2 => integer!(i64),
-        3 => integer!(u64),
-        4 => floating!(f32),
-        5 => floating!(f64),
-        _ => None,
+    match of {
+        Type::I32 => integer!(i32),
+        Type::U32 => integer!(u32),
+        Type::I64 => integer!(i64),
+        Type::U64 => integer!(u64),
+        Type::F32 => float!(f32),
+        Type::F64 => float!(f64),
     }
 }
 
@@ -136,27 +126,24 @@ impl Combine for Reduction {
 impl Elements {
     /// How they are combined, and how many bytes they are.
     fn reduction(&self, call: &str) -> (Reduction, usize) {
-        let &Self { of, size, count, op, user, data } = self;
-        let (element, way) = match (op, built(of, op)) {
-            (USER | USER_NC, known) => {
-                if known.is_none() && of != USER_TYPE {
-                    fail(call, format!("{of:#x} is no type"));
-                }
-                if let Some((bytes, _)) = known.filter(|(bytes, _)| *bytes != size) {
-                    fail(call, format!("the type has {bytes} bytes, not {size}"));
-                }
-                let Some(user) = user else { fail(call, "there is no function for GEX_OP_USER") };
-                (size, Way::User(user, data))
-            }
-            (_, None) if of == USER_TYPE => {
-                fail(call, format!("the operation {op:#x} is none for GEX_DT_USER: GEX_OP_USER is"))
-            }
-            (_, None) => fail(call, format!("{of:#x} is no type")),
-            (_, Some((_, None))) => fail(call, format!("the operation {op:#x} is none for the type {of:#x}")),
-            (_, Some((bytes, _))) if bytes != size => {
-                fail(call, format!("the type has {bytes} bytes, not {size}"))
-            }
-            (_, Some((bytes, Some(built)))) => (bytes, Way::Built(built)),
+        let &Self { of, size: element, count, op, user, data } = self;
+        let known = of.is_power_of_two().then(|| Type::from_number(of.trailing_zeros())).flatten();
+        if known.is_none() && of != USER_TYPE {
+            fail(call, format!("{of:#x} is no type"));
+        }
+        if let Some(known) = known.filter(|known| known.width() != element) {
+            fail(call, format!("the type has {} bytes, not {element}", known.width()));
+        }
+        let way = match (op, known) {
+            (USER | USER_NC, _) => match user {
+                Some(user) => Way::User(user, data),
+                None => fail(call, "there is no function for GEX_OP_USER"),
+            },
+            (_, None) => fail(call, format!("the operation {op:#x} is none for GEX_DT_USER: GEX_OP_USER is")),
+            (_, Some(known)) => match built(known, Ops::from_bits_retain(op)) {
+                Some(built) => Way::Built(built),
+                None => fail(call, format!("the operation {op:#x} is none for the type {of:#x}")),
+            },
         };
         if element == 0 {
             fail(call, "an element has no bytes");

@@ -195,11 +195,6 @@ pub fn disarm() {
     jobs::ending().pid.store(0, Ordering::Release);
 }
 
-/// Whether the hooks are installed, and by this very process.
-pub fn is_armed() -> bool {
-    jobs::ending().is_ours()
-}
-
 // SAFETY: these are the types of C and of the GNU C library, as `stdio.h`, `stdio_ext.h` and `stdlib.h` declare them.
 unsafe extern "C" {
     /// As `atexit`, but the hook is told the code. Of the GNU C library.
@@ -603,6 +598,6 @@ mod tests {
         take_over(Signal::SIGWINCH).expect("installed");
         assert!(!program_handles(Signal::SIGWINCH));
         assert_eq!(disposition(Signal::SIGWINCH).expect("read"), ours());
-        assert!(!is_armed() && wish().is_none() && !in_job());
+        assert!(!jobs::ending().is_ours() && wish().is_none() && !in_job());
     }
 }

@@ -105,7 +105,7 @@ pub(crate) fn run<M: CoreMode, S: Script>(engine: &Engine<M>, of: Of, script: S)
                 kill_point!("collective.through");
                 return other.map_or(Ok(part.script.script), |error| Err(Error::Core(error)));
             }
-            // A credit comes by a message, which ends a sleep.
+            // A credit comes by a message, which ends a sleep; of room in a queue nobody tells, so that sleeps are short at first.
             Err(Stop::Waits | Stop::Busy) => engine.turn(&mut sleeper),
             Err(Stop::Failed(error)) => return Err(error.into()),
         };

@@ -267,6 +267,14 @@ impl Io<'_> {
         }
     }
 
+    /// Receives the bytes that a member has sent for a step into a place of as many.
+    pub fn receive_into(&mut self, from: u32, step: u32, place: VolatileSlice<'_>) -> Result<(), Stop> {
+        let received = self.receive(from, step, place.len())?;
+        place.write(&received);
+        self.give_back(received);
+        Ok(())
+    }
+
     /// What comes is not what this rank wants, which whoever sends it may wait to hear.
     fn refuse(&mut self, key: Step, len: usize, error: Error) -> Stop {
         let is_told = self.progress.asking.is_some_and(|(_, asked)| asked);

@@ -129,9 +129,7 @@ impl Script for Gather<'_> {
                 if self.next == self.root {
                     self.own.part(range.0, range.1).copy_to(place);
                 } else {
-                    let theirs = io.receive(self.next, self.chunk as u32, range.1)?;
-                    place.write(&theirs);
-                    io.give_back(theirs);
+                    io.receive_into(self.next, self.chunk as u32, place)?;
                 }
                 self.chunk += 1;
             }
@@ -197,9 +195,7 @@ impl Script for Scatter<'_> {
         }
         if io.own() != self.root {
             while let Some(range) = chunk(self.chunk, self.own.len(), 1) {
-                let theirs = io.receive(self.root, self.chunk as u32, range.1)?;
-                part(self.own, range).write(&theirs);
-                io.give_back(theirs);
+                io.receive_into(self.root, self.chunk as u32, part(self.own, range))?;
                 self.chunk += 1;
             }
             return Ok(());
@@ -260,9 +256,7 @@ impl Script for AllToAll<'_> {
                     io.send(to, self.sent as u32, self.to.0.part(begin + at, len))?;
                     self.sent += 1;
                 } else if let Some(range) = coming {
-                    let theirs = io.receive(from, self.heard as u32, range.1)?;
-                    part(block, range).write(&theirs);
-                    io.give_back(theirs);
+                    io.receive_into(from, self.heard as u32, part(block, range))?;
                     self.heard += 1;
                 } else if going.is_none() {
                     break;

@@ -85,9 +85,7 @@ impl Script for Broadcast<'_> {
         while let Some(range) = chunk(self.chunk, self.bytes.len(), 1) {
             let (bytes, step) = (part(self.bytes, range), self.chunk as u32);
             if let (Some(parent), false) = (place.parent(), self.is_here) {
-                let received = io.receive(parent, step, bytes.len())?;
-                bytes.write(&received);
-                io.give_back(received);
+                io.receive_into(parent, step, bytes)?;
             }
             self.is_here = true;
             while let Some(bit) = place.bits().checked_sub(self.sent + 1) {
@@ -184,9 +182,7 @@ impl<C: Combine> Script for Reduce<'_, C> {
                 Some(_) => {}
             }
             if is_root && place.at != 0 {
-                let received = io.receive(self.top, step | TO_ROOT, len)?;
-                part(self.result, range).write(&received);
-                io.give_back(received);
+                io.receive_into(self.top, step | TO_ROOT, part(self.result, range))?;
             }
             (self.chunk, self.is_begun, self.heard, self.is_sent) = (self.chunk + 1, false, 0, false);
         }
