@@ -267,7 +267,7 @@ fn what_is_no_piece_of_a_collective_is_refused() {
             let said = outcome.map_err(|error| error.to_string()).expect_err(what);
             assert!(said.contains("from rank 1: a piece of") && said.contains(what), "{said}");
         };
-        refused(send(0, 4096, 5000, &[1; 72]), "not asked for");
+        refused(send(0, 4096, 5000, &[1; 72]), "not cleared to send");
         refused(send(0, 1, 48, &[1; 48]), "no part of it");
         refused(send(0, u32::MAX, 48, &[1; 48]), "no part of it");
         refused(send(0, 0, 0, &[]), "no part of it");
@@ -276,9 +276,50 @@ fn what_is_no_piece_of_a_collective_is_refused() {
         // Whoever waits for that step is told.
         send(1, 30, 40, &[1; 10])?;
         send(1 << 31, 0, 0, &[])?;
-        refused(send(1 << 31, 0, 0, &[]), "asked for twice");
+        refused(send(1 << 31, 0, 0, &[]), "cleared to send twice");
         Ok::<_, Error>(())
     });
     let ended = ended.unwrap_or_else(|error| panic!("{error}"));
     ended.into_iter().for_each(|rank| assert_eq!(rank, Ok(())));
+}
+
+/// A member that begins many collectives, and waits for none, sends no more than a window of them to one that has begun none.
+#[test]
+fn who_does_not_wait_gets_no_further_ahead() {
+    const BEGUN: usize = 40;
+    const WINDOW: u64 = 16;
+    let may_begin = AtomicU64::new(0);
+    let run = |rank: &Rank| {
+        let Rank { engine, teams, everyone, heard } = rank;
+        if everyone.own() == 1 {
+            while may_begin.load(Ordering::Acquire) == 0 {
+                engine.poll()?;
+            }
+            let kept = heard.load(Ordering::Relaxed);
+            assert!((1..=WINDOW).contains(&kept), "{kept} messages came for collectives that were not begun");
+            for number in 0..BEGUN {
+                let mut bytes = [0; 8];
+                teams.broadcast(engine, everyone, 0, &mut bytes)?;
+                assert_eq!(bytes, [number as u8; 8]);
+            }
+            return Ok(());
+        }
+        let mut bytes: Vec<[u8; 8]> = (0..BEGUN).map(|number| [number as u8; 8]).collect();
+        let begin = |bytes: &mut [u8; 8]| {
+            // SAFETY: the vector is not touched before all events are done, nor dropped.
+            let bytes = unsafe { RawSlice::new(bytes.as_mut_ptr(), bytes.len()).borrow() };
+            teams.begin_broadcast(engine, everyone, 0, bytes)
+        };
+        let events: Vec<_> = bytes.iter_mut().map(begin).collect::<Result<_, _>>()?;
+        // On a network that holds messages back all that may leave has left after some time.
+        for _ in 0..20_000 {
+            engine.poll()?;
+        }
+        may_begin.store(1, Ordering::Release);
+        events.iter().try_for_each(|event| gasworks_extended::event::wait(engine, event).map(drop))
+    };
+    for seed in 0..4 {
+        may_begin.store(0, Ordering::Relaxed);
+        on_ranks(2, seed, (512, false), run);
+    }
 }

@@ -12,7 +12,7 @@ use gasworks_core::{self, Engine, Flow, Incoming, Name, WaitMode, flow, handlers
 use gasworks_extended::Barrier;
 use gasworks_extended::barrier::Way;
 use gasworks_extended::barrier::messages::Messages;
-use gasworks_extended::collective::mail::Mail;
+use gasworks_extended::collective::matching::Matching;
 use gasworks_extended::team::Teams;
 use gasworks_sync::{Lock, Mode, Par, kill_point};
 use std::io::Write;
@@ -138,7 +138,7 @@ impl<M: ThreadMode> Job<M> {
         };
         let way = Way::choose(rank, ranks, barrier, &handlers, |state| M::hear(state, step))?;
         let shared = teams.filter(|_| matches!(way, Way::Shared(_)));
-        let teams = Teams::register(ranks, shared, &handlers, |state| M::hear(state, Mail::hear))?;
+        let teams = Teams::register(ranks, shared, &handlers, |state| M::hear(state, Matching::hear))?;
         let witness = way.witness().or(witness);
         let way = way.observed(observer.clone());
         let parts = gasworks_core::Parts {

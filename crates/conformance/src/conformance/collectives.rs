@@ -4,7 +4,7 @@ use super::pattern::{Random, check, made, tag};
 use super::{Failure, Stage, SuiteMode, require};
 use gasworks::{Error, Team};
 
-/// Lengths around what comes unasked, what fits into a message, and what goes at a time.
+/// Lengths around what is sent eagerly, what fits into a message, and what goes at a time.
 const LENGTHS: [usize; 9] = [0, 1, 8, 513, 4096, 4097, 65_536, 65_537, 200_001];
 
 /// Everyone, the ranks backwards, and the odd and the even ones.

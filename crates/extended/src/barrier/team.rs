@@ -1,7 +1,7 @@
 //! The barrier of a team: in shared memory where its members have agreed on slots there, else an exchange of names among them.
 
 use crate::Error;
-use crate::collective::{Begun, Exchange};
+use crate::collective::{Exchange, Started};
 use crate::team::{Team, Teams};
 use gasworks_core::{CoreMode, Engine, Name};
 use gasworks_sync::{Lock, Mode, Par};
@@ -12,7 +12,7 @@ pub struct TeamBarrier {
     teams: Arc<Teams>,
     team: Arc<Team>,
     /// The phase begun last, of an exchange.
-    phase: <Par as Mode>::Lock<Option<Arc<Begun<Exchange>>>>,
+    phase: <Par as Mode>::Lock<Option<Arc<Started<Exchange>>>>,
 }
 
 impl TeamBarrier {
@@ -26,7 +26,7 @@ impl TeamBarrier {
         if let Some(barrier) = self.team.barrier() {
             return barrier.arrive(name);
         }
-        let phase = Begun::new(engine, self.teams.next(&self.team), Exchange::agree(name, 0));
+        let phase = Started::new(engine, self.teams.next(&self.team), Exchange::agree(name, 0));
         self.phase.with(|last| *last = Some(phase));
     }
 

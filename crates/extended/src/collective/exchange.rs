@@ -3,7 +3,7 @@
 //! In step `s` a member sends what it has to the one 2^s before, and takes what the one 2^s further on has sent; after the last step it has
 //! heard, directly or not, of all. Nobody is through before all have begun.
 
-use super::part::{Bytes, Io, Script, Stop};
+use super::part::{Bytes, Io, Schedule, Stop};
 use gasworks_core::Name;
 
 /// So many bytes of a step go at a time.
@@ -61,7 +61,7 @@ fn name(bytes: &[u8]) -> Name {
     Name::decode(bytes.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes)))
 }
 
-impl Script for Exchange {
+impl Schedule for Exchange {
     fn meets(&self) -> bool {
         self.combine == Combine::Agree
     }
@@ -87,8 +87,8 @@ impl Script for Exchange {
             let step = self.first + self.step + self.pieces * u32::BITS;
             let after = io.beyond(io.own(), distance);
             if !self.is_sent {
-                // First: around, each might wait for the next one's question.
-                io.ask(after, step, len)?;
+                // First: around, each might wait to be cleared by the next one.
+                io.clear_to_send(after, step, len)?;
                 let said = Bytes::Plain(&self.held[from..from + len]);
                 io.send(io.beyond(io.own(), size - distance), step, said)?;
                 self.is_sent = true;

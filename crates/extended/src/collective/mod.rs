@@ -1,13 +1,13 @@
 //! Collectives of a team: what all its members do together, by messages.
 //!
-//! - [`mail`]: what members send each other, in pieces; it is kept until it is wanted.
-//! - `part`: one rank's part in a collective: a script that goes on step by step.
+//! - [`matching`]: what members send each other, in pieces; it is kept until it is wanted.
+//! - `part`: one rank's part in a collective: a schedule that goes on step by step.
 //! - `exchange`: all hear what all say. `tree`: from one to all, and from all to one. `spread`: from each its own. `scan`: from all before each.
 //!
 //! A team's collectives are numbered in the order in which its members call them, which is the same on all; several may be under way.
 
 mod exchange;
-pub mod mail;
+pub mod matching;
 mod part;
 mod scan;
 mod spread;
@@ -21,33 +21,33 @@ use part::{Io, Part, Stop};
 use std::sync::Arc;
 
 pub(crate) use exchange::Exchange;
-pub use mail::TeamNumber;
-pub(crate) use part::{Bytes, Of, Script};
+pub use matching::TeamNumber;
+pub(crate) use part::{Bytes, Of, Schedule};
 pub(crate) use scan::Scan;
 pub(crate) use spread::{AllToAll, Blocks, Gather, Scatter};
 pub(crate) use tree::{Broadcast, Reduce, ReduceAll};
 
 /// Every so many collectives of a team its members meet, so that none is further ahead of another.
-const AHEAD: u32 = 16;
+const WINDOW: u32 = 16;
 /// The first step of those meetings.
 const MEETING: u32 = 1 << 30;
 
-/// A script that waits until all have met as often as is due before it, and before which they meet where it is due then.
-struct Met<S> {
+/// A schedule that waits until all have met as often as is due before it, and before which they meet where it is due then.
+struct Windowed<S> {
     /// How often they have.
     met: Arc<AtomicU32>,
     due: u32,
     /// The last that may go ahead.
     is_last: bool,
     meeting: Option<Exchange>,
-    script: S,
+    schedule: S,
 }
 
-impl<S: Script> Met<S> {
-    fn new(of: &Of, script: S) -> Self {
-        let is_last = of.order % AHEAD == AHEAD - 1;
-        let meeting = (is_last && !script.meets()).then(|| Exchange::agree(Name::Any, MEETING));
-        Self { met: of.met.clone(), due: of.order / AHEAD, is_last, meeting, script }
+impl<S: Schedule> Windowed<S> {
+    fn new(of: &Of, schedule: S) -> Self {
+        let is_last = of.order % WINDOW == WINDOW - 1;
+        let meeting = (is_last && !schedule.meets()).then(|| Exchange::agree(Name::Any, MEETING));
+        Self { met: of.met.clone(), due: of.order / WINDOW, is_last, meeting, schedule }
     }
 
     fn have_met(&self) {
@@ -58,7 +58,7 @@ impl<S: Script> Met<S> {
     }
 }
 
-impl<S: Script> Script for Met<S> {
+impl<S: Schedule> Schedule for Windowed<S> {
     fn turn(&mut self, io: &mut Io<'_>) -> Result<(), Stop> {
         if self.met.load(Relaxed) < self.due {
             return Err(Stop::Waits);
@@ -68,17 +68,17 @@ impl<S: Script> Script for Met<S> {
             self.meeting = None;
             self.have_met();
         }
-        self.script.turn(io)?;
-        if self.script.meets() {
+        self.schedule.turn(io)?;
+        if self.schedule.meets() {
             self.have_met();
         }
         Ok(())
     }
 }
 
-fn part_of<S: Script>(of: Of, script: S) -> Part<Met<S>> {
-    let script = Met::new(&of, script);
-    Part::new(of, script)
+fn part_of<S: Schedule>(of: Of, schedule: S) -> Part<Windowed<S>> {
+    let schedule = Windowed::new(&of, schedule);
+    Part::new(of, schedule)
 }
 
 /// How elements are combined.
@@ -97,13 +97,13 @@ pub trait Combine: Send {
 }
 
 /// Does this rank's part in a collective, and polls meanwhile.
-pub(crate) fn run<M: CoreMode, S: Script>(engine: &Engine<M>, of: Of, script: S) -> Result<S, Error> {
-    let (mut part, mut sleeper, mut other) = (part_of(of, script), engine.sleeper(), None);
+pub(crate) fn run<M: CoreMode, S: Schedule>(engine: &Engine<M>, of: Of, schedule: S) -> Result<S, Error> {
+    let (mut part, mut sleeper, mut other) = (part_of(of, schedule), engine.sleeper(), None);
     loop {
         let polled = match part.turn(engine) {
             Ok(()) => {
                 kill_point!("collective.through");
-                return other.map_or(Ok(part.script.script), |error| Err(Error::Core(error)));
+                return other.map_or(Ok(part.schedule.schedule), |error| Err(Error::Core(error)));
             }
             // A credit comes by a message, which ends a sleep; of room in a queue nobody tells, so that sleeps are short at first.
             Err(Stop::Waits | Stop::Busy) => engine.turn(&mut sleeper),
@@ -121,61 +121,61 @@ pub(crate) fn run<M: CoreMode, S: Script>(engine: &Engine<M>, of: Of, script: S)
 /// Nothing is done, but what is due before it.
 struct Nothing;
 
-impl Script for Nothing {
+impl Schedule for Nothing {
     fn turn(&mut self, _: &mut Io<'_>) -> Result<(), Stop> {
         Ok(())
     }
 }
 
 /// As [`run`], or this rank was given something wrong: then it does no more than meet the others where that is due.
-pub(crate) fn run_if<M: CoreMode, S: Script>(
+pub(crate) fn run_if<M: CoreMode, S: Schedule>(
     engine: &Engine<M>,
     of: Of,
-    script: Result<S, Error>,
+    schedule: Result<S, Error>,
 ) -> Result<S, Error> {
-    match script {
-        Ok(script) => run(engine, of, script),
+    match schedule {
+        Ok(schedule) => run(engine, of, schedule),
         Err(error) => run(engine, of, Nothing).and(Err(error)),
     }
 }
 
 /// As [`begin`], or this rank was given something wrong, as in [`run_if`].
-pub(crate) fn begin_if<M: CoreMode, S: Script + 'static>(
+pub(crate) fn begin_if<M: CoreMode, S: Schedule + 'static>(
     engine: &Engine<M>,
     of: Of,
-    script: Result<S, Error>,
+    schedule: Result<S, Error>,
 ) -> Result<Event, Error> {
-    match script {
-        Ok(script) => begin(engine, of, script),
+    match schedule {
+        Ok(schedule) => begin(engine, of, schedule),
         Err(error) => {
-            Begun::new(engine, of, Nothing);
+            Started::new(engine, of, Nothing);
             Err(error)
         }
     }
 }
 
 /// A rank's part in a collective that goes on at every poll.
-pub(crate) struct Begun<S> {
+pub(crate) struct Started<S> {
     state: <Par as Mode>::Lock<State<S>>,
     /// What is done when it is through.
     event: Option<OpId>,
 }
 
 enum State<S> {
-    Going(Box<Part<Met<S>>>),
+    Going(Box<Part<Windowed<S>>>),
     Through(Result<S, gasworks_core::Error>),
     /// While it is turned.
     Turning,
 }
 
-impl<S: Script + 'static> Begun<S> {
+impl<S: Schedule + 'static> Started<S> {
     /// Begins it.
-    pub fn new<M: CoreMode>(engine: &Engine<M>, of: Of, script: S) -> Arc<Self> {
-        Self::with(engine, of, script, None)
+    pub fn new<M: CoreMode>(engine: &Engine<M>, of: Of, schedule: S) -> Arc<Self> {
+        Self::with(engine, of, schedule, None)
     }
 
-    fn with<M: CoreMode>(engine: &Engine<M>, of: Of, script: S, event: Option<OpId>) -> Arc<Self> {
-        let this = Arc::new(Self { state: Lock::new(State::Going(Box::new(part_of(of, script)))), event });
+    fn with<M: CoreMode>(engine: &Engine<M>, of: Of, schedule: S, event: Option<OpId>) -> Arc<Self> {
+        let this = Arc::new(Self { state: Lock::new(State::Going(Box::new(part_of(of, schedule)))), event });
         if this.advance(engine) != Turned::Ended {
             engine.start_machine(this.clone());
         }
@@ -185,7 +185,7 @@ impl<S: Script + 'static> Begun<S> {
     /// What came of it, once it is through.
     pub fn outcome<T>(&self, of: impl FnOnce(&S) -> T) -> Option<Result<T, gasworks_core::Error>> {
         self.state.with(|state| match state {
-            State::Through(Ok(script)) => Some(Ok(of(script))),
+            State::Through(Ok(schedule)) => Some(Ok(of(schedule))),
             State::Through(Err(error)) => Some(Err(error.clone())),
             State::Going(_) | State::Turning => None,
         })
@@ -205,7 +205,7 @@ impl<S: Script + 'static> Begun<S> {
                     *state = State::Going(part);
                     return Turned::Busy;
                 }
-                Ok(()) => Ok(part.script.script),
+                Ok(()) => Ok(part.schedule.schedule),
                 Err(Stop::Failed(error)) => Err(error),
             };
             if let Some(event) = self.event {
@@ -217,7 +217,7 @@ impl<S: Script + 'static> Begun<S> {
     }
 }
 
-impl<M: CoreMode, S: Script + 'static> Machine<M> for Begun<S> {
+impl<M: CoreMode, S: Schedule + 'static> Machine<M> for Started<S> {
     fn turn(&self, engine: &Engine<M>) -> Result<Turned, gasworks_core::Error> {
         let turned = self.advance(engine);
         match (turned, self.event) {
@@ -229,9 +229,13 @@ impl<M: CoreMode, S: Script + 'static> Machine<M> for Begun<S> {
 }
 
 /// Begins a collective; the event says when this rank's part in it is over.
-fn begin<M: CoreMode, S: Script + 'static>(engine: &Engine<M>, of: Of, script: S) -> Result<Event, Error> {
+fn begin<M: CoreMode, S: Schedule + 'static>(
+    engine: &Engine<M>,
+    of: Of,
+    schedule: S,
+) -> Result<Event, Error> {
     let event = engine.start_operation();
-    let begun = Begun::with(engine, of, script, Some(event));
+    let begun = Started::with(engine, of, schedule, Some(event));
     match begun.outcome(|_| ()) {
         None => Ok(Event(Some(event))),
         Some(outcome) => {

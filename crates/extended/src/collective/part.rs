@@ -1,6 +1,6 @@
-//! One rank's part in a collective: a script that goes on step by step, with what it sends and gets.
+//! One rank's part in a collective: a schedule that goes on step by step, with what it sends and gets.
 
-use super::mail::{ASK, Mail, PIECE, Step, TeamNumber, UNASKED, WORDS};
+use super::matching::{CLEAR_TO_SEND, EAGER, Matching, PIECE, Step, TeamNumber, WORDS};
 use gasworks_core::{Category, CoreMode, Engine, Error, Members, Outgoing, Rank};
 use gasworks_sync::atomic::AtomicU32;
 use gasworks_sync::{VolatileSlice, kill_point};
@@ -48,7 +48,7 @@ impl<'a> Bytes<'a> {
     }
 }
 
-/// Why a script goes no further for now.
+/// Why a schedule goes no further for now.
 #[derive(Debug)]
 pub(crate) enum Stop {
     /// It waits for another member.
@@ -70,7 +70,7 @@ impl From<Error> for Stop {
 
 /// What a member does in a collective. It is called again until it is through, and keeps where it was: a call of [`Io`] that stops it is made
 /// again, with the same arguments.
-pub(crate) trait Script: Send {
+pub(crate) trait Schedule: Send {
     /// Goes on.
     fn turn(&mut self, io: &mut Io<'_>) -> Result<(), Stop>;
 
@@ -80,7 +80,7 @@ pub(crate) trait Script: Send {
     }
 }
 
-impl Script for Box<dyn Script + '_> {
+impl Schedule for Box<dyn Schedule + '_> {
     fn meets(&self) -> bool {
         (**self).meets()
     }
@@ -106,7 +106,7 @@ impl<M: CoreMode> Sender for Engine<M> {
 
 /// Which collective it is, and where this rank is in it.
 pub(crate) struct Of {
-    pub mail: Arc<Mail>,
+    pub matching: Arc<Matching>,
     pub team: TeamNumber,
     /// How many the team had begun before.
     pub order: u32,
@@ -117,14 +117,14 @@ pub(crate) struct Of {
     pub met: Arc<AtomicU32>,
 }
 
-/// How far a script's last call has come.
+/// How far a schedule's last call has come.
 struct Progress {
-    mail: Arc<Mail>,
+    matching: Arc<Matching>,
     sent: usize,
-    /// Who gets what is being sent has asked for it.
-    is_asked: bool,
-    /// What was asked for, and whether the question is on its way.
-    asking: Option<(Step, bool)>,
+    /// The receiver of what is being sent has cleared it.
+    is_cleared: bool,
+    /// What this rank clears its sender to send, and whether that is on its way.
+    cleared: Option<(Step, bool)>,
     /// What was not what this rank wants, and how much that is; there was no room to say so.
     refused: Option<(Step, usize, Error)>,
     /// A piece.
@@ -133,36 +133,37 @@ struct Progress {
     spare: Vec<u8>,
 }
 
-/// A script with its place in a collective.
+/// A schedule with its place in a collective.
 pub(crate) struct Part<S> {
     of: Of,
     progress: Progress,
-    pub script: S,
+    pub schedule: S,
 }
 
-impl<S: Script> Part<S> {
-    pub fn new(of: Of, script: S) -> Self {
-        let mail = of.mail.clone();
+impl<S: Schedule> Part<S> {
+    pub fn new(of: Of, schedule: S) -> Self {
+        let matching = of.matching.clone();
         let (piece, spare) = (Vec::new(), Vec::new());
-        let progress = Progress { mail, sent: 0, is_asked: false, asking: None, refused: None, piece, spare };
-        Self { of, progress, script }
+        let progress =
+            Progress { matching, sent: 0, is_cleared: false, cleared: None, refused: None, piece, spare };
+        Self { of, progress, schedule }
     }
 
     /// Goes as far as it can at once.
     pub fn turn(&mut self, sender: &dyn Sender) -> Result<(), Stop> {
-        self.script.turn(&mut Io { sender, of: &self.of, progress: &mut self.progress })
+        self.schedule.turn(&mut Io { sender, of: &self.of, progress: &mut self.progress })
     }
 }
 
 impl Drop for Progress {
     fn drop(&mut self) {
-        if let Some((step, _)) = self.asking {
-            self.mail.forget(step);
+        if let Some((step, _)) = self.cleared {
+            self.matching.forget(step);
         }
     }
 }
 
-/// What a script sends and gets by. Members are named by how far they are beyond another, around.
+/// What a schedule sends and gets by. Members are named by how far they are beyond another, around.
 pub(crate) struct Io<'a> {
     sender: &'a dyn Sender,
     of: &'a Of,
@@ -198,13 +199,13 @@ impl Io<'_> {
         let rank = self.rank(to);
         while self.progress.sent < bytes.len() {
             let sent = self.progress.sent;
-            if sent >= UNASKED && !self.progress.is_asked {
-                if !self.of.mail.is_asked(self.step(step, rank), bytes.len())? {
+            if sent >= EAGER && !self.progress.is_cleared {
+                if !self.of.matching.is_cleared(self.step(step, rank), bytes.len())? {
                     return Err(Stop::Waits);
                 }
-                self.progress.is_asked = true;
+                self.progress.is_cleared = true;
             }
-            let most = if sent < UNASKED { UNASKED - sent } else { usize::MAX };
+            let most = if sent < EAGER { EAGER - sent } else { usize::MAX };
             let len = self.sender.max_medium().min(bytes.len() - sent).min(most);
             let place = (sent, bytes.len());
             match bytes.part(sent, len) {
@@ -220,32 +221,32 @@ impl Io<'_> {
             }
             self.progress.sent += len;
         }
-        (self.progress.sent, self.progress.is_asked) = (0, false);
+        (self.progress.sent, self.progress.is_cleared) = (0, false);
         Ok(())
     }
 
-    /// Asks a member for the bytes of a step, so many, unless they come unasked. Before this rank sends something, where that one might wait for
-    /// the question before it asks itself.
-    pub fn ask(&mut self, from: u32, step: u32, len: usize) -> Result<(), Stop> {
+    /// Clears a member to send the bytes of a step, so many, unless all of them come eagerly. Before this rank sends something, where that one
+    /// might wait to be cleared before it does so itself.
+    pub fn clear_to_send(&mut self, from: u32, step: u32, len: usize) -> Result<(), Stop> {
         if let Some((key, len, error)) = self.progress.refused.take() {
             return Err(self.refuse(key, len, error));
         }
-        if len <= UNASKED {
+        if len <= EAGER {
             return Ok(());
         }
         let rank = self.rank(from);
         let key = self.step(step, rank);
-        if self.progress.asking.is_none() {
+        if self.progress.cleared.is_none() {
             let mut room = std::mem::take(&mut self.progress.spare);
             room.resize(len, 0);
-            if let Err(error) = self.of.mail.expect(key, room) {
+            if let Err(error) = self.of.matching.expect(key, room) {
                 return Err(self.refuse(key, len, error));
             }
-            self.progress.asking = Some((key, false));
+            self.progress.cleared = Some((key, false));
         }
-        if let Some((key, false)) = self.progress.asking {
-            self.say(rank, step | ASK, (0, len), &[])?;
-            self.progress.asking = Some((key, true));
+        if let Some((key, false)) = self.progress.cleared {
+            self.say(rank, step | CLEAR_TO_SEND, (0, len), &[])?;
+            self.progress.cleared = Some((key, true));
         }
         Ok(())
     }
@@ -255,11 +256,11 @@ impl Io<'_> {
         if len == 0 {
             return Ok(Vec::new());
         }
-        self.ask(from, step, len)?;
+        self.clear_to_send(from, step, len)?;
         let key = self.step(step, self.rank(from));
-        match self.of.mail.take(key, len) {
+        match self.of.matching.take(key, len) {
             Ok(Some(taken)) => {
-                self.progress.asking = None;
+                self.progress.cleared = None;
                 Ok(taken)
             }
             Ok(None) => Err(Stop::Waits),
@@ -277,8 +278,8 @@ impl Io<'_> {
 
     /// What comes is not what this rank wants, which whoever sends it may wait to hear.
     fn refuse(&mut self, key: Step, len: usize, error: Error) -> Stop {
-        let is_told = self.progress.asking.is_some_and(|(_, asked)| asked);
-        if !is_told && let Err(Stop::Busy) = self.say(key.from, key.step | ASK, (0, len), &[]) {
+        let is_told = self.progress.cleared.is_some_and(|(_, is_sent)| is_sent);
+        if !is_told && let Err(Stop::Busy) = self.say(key.from, key.step | CLEAR_TO_SEND, (0, len), &[]) {
             self.progress.refused = Some((key, len, error));
             return Stop::Busy;
         }

@@ -4,7 +4,7 @@
 //! front of its own.
 
 use super::Combine;
-use super::part::{Bytes, Io, Script, Stop};
+use super::part::{Bytes, Io, Schedule, Stop};
 use super::tree::{Aligned, chunk, part};
 use gasworks_sync::VolatileSlice;
 
@@ -61,7 +61,7 @@ impl<'a, C: Combine> Scan<'a, C> {
     }
 }
 
-impl<C: Combine> Script for Scan<'_, C> {
+impl<C: Combine> Schedule for Scan<'_, C> {
     fn turn(&mut self, io: &mut Io<'_>) -> Result<(), Stop> {
         let (own, size) = (io.own(), io.size());
         while let Some(range) = chunk(self.chunk, self.values.len(), self.combine.element()) {
@@ -74,7 +74,7 @@ impl<C: Combine> Script for Scan<'_, C> {
                 let step = self.chunk as u32 * u32::BITS + self.round;
                 let from = own.checked_sub(distance);
                 if let Some(from) = from {
-                    io.ask(from, step, len)?;
+                    io.clear_to_send(from, step, len)?;
                 }
                 if !self.is_sent && distance < size - own {
                     io.send(own + distance, step, Bytes::Plain(self.so_far.room(len)))?;

@@ -2,7 +2,7 @@
 //!
 //! Short blocks of the same length go along the tree, those of all below a member at once; others straight to where they belong, a chunk at a time.
 
-use super::part::{Bytes, Io, Script, Stop};
+use super::part::{Bytes, Io, Schedule, Stop};
 use super::tree::{CHUNK, Place, chunk, part};
 use gasworks_sync::VolatileSlice;
 
@@ -108,7 +108,7 @@ impl<'a> Gather<'a> {
     }
 }
 
-impl Script for Gather<'_> {
+impl Schedule for Gather<'_> {
     fn turn(&mut self, io: &mut Io<'_>) -> Result<(), Stop> {
         match self.blocks.together(io.size()) {
             Some(0) => return Ok(()),
@@ -186,7 +186,7 @@ impl<'a> Scatter<'a> {
     }
 }
 
-impl Script for Scatter<'_> {
+impl Schedule for Scatter<'_> {
     fn turn(&mut self, io: &mut Io<'_>) -> Result<(), Stop> {
         match self.blocks.together(io.size()) {
             Some(0) => return Ok(()),
@@ -233,7 +233,7 @@ impl<'a> AllToAll<'a> {
     }
 }
 
-impl Script for AllToAll<'_> {
+impl Schedule for AllToAll<'_> {
     fn turn(&mut self, io: &mut Io<'_>) -> Result<(), Stop> {
         let size = io.size();
         while self.distance < size {
@@ -247,8 +247,8 @@ impl Script for AllToAll<'_> {
             loop {
                 let (coming, going) = (chunk(self.heard, block.len(), 1), chunk(self.sent, out, 1));
                 if let Some((_, len)) = coming {
-                    // First: around, each might wait for the next one's question.
-                    io.ask(from, self.heard as u32, len)?;
+                    // First: around, each might wait to be cleared by the next one.
+                    io.clear_to_send(from, self.heard as u32, len)?;
                 }
                 if let Some((at, len)) = going
                     && self.sent <= self.heard

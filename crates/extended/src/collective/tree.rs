@@ -4,7 +4,7 @@
 //! where they send and the furthest, which has most below it, first where they are sent to.
 
 use super::Combine;
-use super::part::{Bytes, Io, Script, Stop};
+use super::part::{Bytes, Io, Schedule, Stop};
 use gasworks_sync::VolatileSlice;
 
 /// The bit of a step by which the first member sends a result to the root.
@@ -79,7 +79,7 @@ impl<'a> Broadcast<'a> {
     }
 }
 
-impl Script for Broadcast<'_> {
+impl Schedule for Broadcast<'_> {
     fn turn(&mut self, io: &mut Io<'_>) -> Result<(), Stop> {
         let place = Place::of(io, self.root);
         while let Some(range) = chunk(self.chunk, self.bytes.len(), 1) {
@@ -154,7 +154,7 @@ impl<'a, C: Combine> Reduce<'a, C> {
     }
 }
 
-impl<C: Combine> Script for Reduce<'_, C> {
+impl<C: Combine> Schedule for Reduce<'_, C> {
     fn turn(&mut self, io: &mut Io<'_>) -> Result<(), Stop> {
         let (place, is_root) = (Place::of(io, self.top), io.own() == self.root);
         while let Some(range) = chunk(self.chunk, self.own.len(), self.combine.element()) {
@@ -203,7 +203,7 @@ impl<'a, C: Combine> ReduceAll<'a, C> {
     }
 }
 
-impl<C: Combine> Script for ReduceAll<'_, C> {
+impl<C: Combine> Schedule for ReduceAll<'_, C> {
     fn turn(&mut self, io: &mut Io<'_>) -> Result<(), Stop> {
         // What goes up a tree comes from others than what goes down: so both may count their steps from 0.
         if let Some(reduce) = &mut self.reduce {

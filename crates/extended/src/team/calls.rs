@@ -3,7 +3,7 @@
 use super::{Team, Teams};
 use crate::collective::{
     self, AllToAll, Blocks, Broadcast, Bytes, Combine, Exchange, Gather, Reduce, ReduceAll, Scan, Scatter,
-    Script,
+    Schedule,
 };
 use crate::{Error, Event};
 use gasworks_core::{CoreMode, Engine, TeamError};
@@ -112,8 +112,8 @@ impl Teams {
     ) -> Result<(), Error> {
         let blocks = blocks_at("gather", team, root, (all.len(), own.len()), lengths);
         let all = VolatileSlice::from_mut(all);
-        let script = blocks.map(|blocks| Gather::new(root, Bytes::Plain(own), all, blocks));
-        collective::run_if(engine, self.next(team), script).map(drop)
+        let schedule = blocks.map(|blocks| Gather::new(root, Bytes::Plain(own), all, blocks));
+        collective::run_if(engine, self.next(team), schedule).map(drop)
     }
 
     /// Each member gets its part of the bytes of member `root`, where they lie one behind the other. Elsewhere `all` is not looked at, nor what lengths there are.
@@ -131,8 +131,8 @@ impl Teams {
     ) -> Result<(), Error> {
         let blocks = blocks_at("scatter", team, root, (all.len(), own.len()), lengths);
         let own = VolatileSlice::from_mut(own);
-        let script = blocks.map(|blocks| Scatter::new(root, Bytes::Plain(all), own, blocks));
-        collective::run_if(engine, self.next(team), script).map(drop)
+        let schedule = blocks.map(|blocks| Scatter::new(root, Bytes::Plain(all), own, blocks));
+        collective::run_if(engine, self.next(team), schedule).map(drop)
     }
 
     /// The bytes of each member, as many, come to all, one's behind the other's. Collective, as [`broadcast`](Self::broadcast).
@@ -152,11 +152,11 @@ impl Teams {
             && !blocks.are_short(size)
         {
             let (to, from) = ((Bytes::Plain(own), Blocks::same(len, size)), VolatileSlice::from_mut(all));
-            let script = AllToAll::new(to, (from, blocks.clone()));
-            return collective::run(engine, self.next(team), script).map(drop);
+            let schedule = AllToAll::new(to, (from, blocks.clone()));
+            return collective::run(engine, self.next(team), schedule).map(drop);
         }
-        let script = blocks.map(|_| Exchange::append(own.into()));
-        let heard = collective::run_if(engine, self.next(team), script)?.heard();
+        let schedule = blocks.map(|_| Exchange::append(own.into()));
+        let heard = collective::run_if(engine, self.next(team), schedule)?.heard();
         // They begin with this member's own.
         let behind = heard.len() - team.own() as usize * own.len();
         let (after, before) = heard.split_at(behind);
@@ -181,8 +181,8 @@ impl Teams {
     ) -> Result<(), Error> {
         let blocks = blocks_of_both(team, (to.len(), from.len()), lengths);
         let from = VolatileSlice::from_mut(from);
-        let script = blocks.map(|[going, coming]| AllToAll::new((Bytes::Plain(to), going), (from, coming)));
-        collective::run_if(engine, self.next(team), script).map(drop)
+        let schedule = blocks.map(|[going, coming]| AllToAll::new((Bytes::Plain(to), going), (from, coming)));
+        collective::run_if(engine, self.next(team), schedule).map(drop)
     }
 
     /// What members before this one have, as many bytes, is combined, with its own or without, and replaces that; the first member's stays as it is. Collective, as
@@ -198,8 +198,8 @@ impl Teams {
         with_own: bool,
         combine: impl Combine,
     ) -> Result<(), Error> {
-        let script = Scan::new(VolatileSlice::from_mut(bytes), with_own, combine);
-        collective::run(engine, self.next(team), script).map(drop)
+        let schedule = Scan::new(VolatileSlice::from_mut(bytes), with_own, combine);
+        collective::run(engine, self.next(team), schedule).map(drop)
     }
 
     /// The bytes of member `root` go to all members, each of which has room for as many. Collective: returns when this rank's part is over.
@@ -213,8 +213,8 @@ impl Teams {
         root: u32,
         bytes: &mut [u8],
     ) -> Result<(), Error> {
-        let script = is_member(team, root).map(|()| Broadcast::new(root, VolatileSlice::from_mut(bytes)));
-        collective::run_if(engine, self.next(team), script).map(drop)
+        let schedule = is_member(team, root).map(|()| Broadcast::new(root, VolatileSlice::from_mut(bytes)));
+        collective::run_if(engine, self.next(team), schedule).map(drop)
     }
 
     /// What all members have, as many bytes, is combined, and replaces it at member `root`, or at all members where that is `None`. Collective, as
@@ -231,8 +231,8 @@ impl Teams {
         combine: impl Combine,
     ) -> Result<(), Error> {
         let bytes = VolatileSlice::from_mut(bytes);
-        let script = reduction(team, root, bytes, bytes, combine);
-        collective::run_if(engine, self.next(team), script).map(drop)
+        let schedule = reduction(team, root, bytes, bytes, combine);
+        collective::run_if(engine, self.next(team), schedule).map(drop)
     }
 
     /// As [`broadcast`](Self::broadcast); the event says when this rank's part is over. The bytes are in use until then.
@@ -246,8 +246,8 @@ impl Teams {
         root: u32,
         bytes: VolatileSlice<'static>,
     ) -> Result<Event, Error> {
-        let script = is_member(team, root).map(|()| Broadcast::new(root, bytes));
-        collective::begin_if(engine, self.next(team), script)
+        let schedule = is_member(team, root).map(|()| Broadcast::new(root, bytes));
+        collective::begin_if(engine, self.next(team), schedule)
     }
 
     /// As [`reduce`](Self::reduce) of `own` to `result`, which may be the same; the event says when this rank's part is over. The bytes are in use until
@@ -263,8 +263,8 @@ impl Teams {
         (own, result): (VolatileSlice<'static>, VolatileSlice<'static>),
         combine: impl Combine + 'static,
     ) -> Result<Event, Error> {
-        let script = reduction(team, root, own, result, combine);
-        collective::begin_if(engine, self.next(team), script)
+        let schedule = reduction(team, root, own, result, combine);
+        collective::begin_if(engine, self.next(team), schedule)
     }
 }
 
@@ -274,7 +274,7 @@ fn reduction<'a>(
     own: VolatileSlice<'a>,
     result: VolatileSlice<'a>,
     combine: impl Combine + 'a,
-) -> Result<Box<dyn Script + 'a>, Error> {
+) -> Result<Box<dyn Schedule + 'a>, Error> {
     root.map_or(Ok(()), |root| is_member(team, root))?;
     Ok(match root {
         Some(root) => Box::new(Reduce::new(root, own, result, combine)),

@@ -6,7 +6,7 @@
 //! at all members of the new team is taken. What a rank has said of a slot it says to nobody else until it knows whether it is taken.
 
 use crate::Error;
-use crate::collective::mail::Mail;
+use crate::collective::matching::Matching;
 use crate::collective::{self, Exchange, Of};
 use gasworks_core::wire::TEAM_SLOTS;
 use gasworks_core::{CoreMode, Engine, Handlers, Members, Rank, SharedBarrier, TeamBarriers, TeamError};
@@ -82,7 +82,7 @@ const NO_COLOR: u64 = u64::MAX;
 
 /// What this rank needs to make teams and to meet in them.
 pub struct Teams {
-    mail: Arc<Mail>,
+    matching: Arc<Matching>,
     /// The number that this rank gave, or could have given, last.
     made: AtomicU32,
     /// Where teams have barriers in shared memory, if they have.
@@ -100,17 +100,17 @@ impl Teams {
         ranks: u32,
         barriers: Option<Arc<dyn TeamBarriers + Send + Sync>>,
         handlers: &Handlers<M>,
-        boxed: impl FnOnce(Arc<Mail>) -> Box<M::Function>,
+        boxed: impl FnOnce(Arc<Matching>) -> Box<M::Function>,
     ) -> Result<Arc<Self>, Error> {
-        let mail = Mail::register(ranks, handlers, boxed)?;
-        Ok(Arc::new(Self { mail, made: AtomicU32::new(0), barriers, offered: Lock::new(0) }))
+        let matching = Matching::register(ranks, handlers, boxed)?;
+        Ok(Arc::new(Self { matching, made: AtomicU32::new(0), barriers, offered: Lock::new(0) }))
     }
 
     /// The next collective of a team. Every member calls them in the same order.
     pub(crate) fn next(&self, team: &Team) -> Of {
         let order = team.begun.fetch_add(1, Relaxed);
-        let (mail, members) = (self.mail.clone(), team.members.clone());
-        Of { mail, team: team.number, order, members, own: team.own, met: team.met.clone() }
+        let (matching, members) = (self.matching.clone(), team.members.clone());
+        Of { matching, team: team.number, order, members, own: team.own, met: team.met.clone() }
     }
 
     /// Takes the slots that this rank offers to a new team.
@@ -236,6 +236,6 @@ impl Teams {
 
 impl std::fmt::Debug for Teams {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "teams, {:?}", self.mail)
+        write!(f, "teams, {:?}", self.matching)
     }
 }

@@ -1,7 +1,7 @@
-//! What members of a team send each other for collectives, in pieces that fit into messages.
+//! Matching what members of a team send each other for collectives with who receives it, in pieces that fit into messages.
 //!
-//! What comes for a step that this rank has not reached is kept. Short steps come unasked, and so does the beginning of longer ones; the rest is sent only
-//! when who gets it has asked, so that a rank which is late is not buried. Since the members of a team meet now and then, none is far ahead of another,
+//! What comes for a step that this rank has not reached (MPI's unexpected messages) is kept. Short steps are sent eagerly, and so is the beginning of longer
+//! ones; the rest is sent only when its receiver has cleared it to send, by a rendezvous, so that a rank which is late is not buried. Since the members of a team meet now and then, none is far ahead of another,
 //! and what is kept is bounded.
 
 use gasworks_core::{Category, CoreMode, Error, Handlers, Incoming, Rank, Received};
@@ -13,10 +13,10 @@ use std::sync::Arc;
 pub(super) const PIECE: u8 = 4;
 /// Words of its arguments: the team's number, the collective's, the step; where the piece belongs in how many bytes.
 pub(super) const WORDS: usize = 6;
-/// The bit of a step's word that says: send me that step.
-pub(super) const ASK: u32 = 1 << 31;
-/// So many bytes are sent without being asked for.
-pub(super) const UNASKED: usize = 4096;
+/// The bit of a step's word by which a receiver clears its sender to send.
+pub(super) const CLEAR_TO_SEND: u32 = 1 << 31;
+/// So many bytes of a step are sent eagerly.
+pub(super) const EAGER: usize = 4096;
 
 /// What all members of a team call it: the rank of its first member, and a number that this rank gave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -44,7 +44,7 @@ pub(super) struct Step {
 /// What has arrived for a step.
 #[derive(Debug)]
 struct Arrived {
-    /// Room for all of it, or for as much as comes unasked.
+    /// Room for all of it, or for as much as is sent eagerly.
     bytes: Vec<u8>,
     /// How many of them are there.
     have: usize,
@@ -68,18 +68,18 @@ impl Arrived {
 #[derive(Debug, Default)]
 struct Held {
     arrived: BTreeMap<Step, Arrived>,
-    /// What others have asked for: the step, who is to get it, and how many bytes that expects.
-    asked: BTreeMap<Step, usize>,
+    /// What receivers have cleared to send: the step, who receives, and how many bytes.
+    cleared: BTreeMap<Step, usize>,
 }
 
 /// What has come for a rank's collectives.
 #[derive(Debug)]
-pub struct Mail {
+pub struct Matching {
     ranks: u32,
     held: <Par as Mode>::Lock<Held>,
 }
 
-impl Mail {
+impl Matching {
     /// That of a rank of so many, with its handler entered into the table.
     pub(crate) fn register<M: CoreMode>(
         ranks: u32,
@@ -103,13 +103,13 @@ impl Mail {
             *word = u32::from_le_bytes(*bytes);
         }
         let [maker, counter, order, step, offset, total] = words;
-        let key = Step { team: TeamNumber { maker, counter }, order, step: step & !ASK, from };
+        let key = Step { team: TeamNumber { maker, counter }, order, step: step & !CLEAR_TO_SEND, from };
         let (offset, total) = (offset as usize, total as usize);
         let heard = if maker >= self.ranks {
             Err("is of no team")
-        } else if step & ASK != 0 {
-            let asked = self.held.with(|held| held.asked.insert(key, total));
-            asked.map_or(Ok(()), |_| Err("is asked for twice"))
+        } else if step & CLEAR_TO_SEND != 0 {
+            let before = self.held.with(|held| held.cleared.insert(key, total));
+            before.map_or(Ok(()), |_| Err("is cleared to send twice"))
         } else {
             self.held.with(|held| held.arrive(key, (offset, total), payload))
         };
@@ -117,7 +117,7 @@ impl Mail {
         heard.map_err(|what| Box::new(Error::BadMessage { from, what: format!("a piece of {key:?} {what}") }))
     }
 
-    /// Room for a step that is going to be asked for.
+    /// Room for a step that is going to be cleared to send.
     pub(super) fn expect(&self, step: Step, mut bytes: Vec<u8>) -> Result<(), Error> {
         let total = bytes.len();
         self.held.with(|held| {
@@ -145,9 +145,9 @@ impl Mail {
         })
     }
 
-    /// Whether a step of so many bytes has been asked for by who is to get it; it is forgotten then.
-    pub(super) fn is_asked(&self, step: Step, total: usize) -> Result<bool, Error> {
-        match self.held.with(|held| held.asked.remove(&step)) {
+    /// Whether a step of so many bytes has been cleared to send by its receiver; it is forgotten then.
+    pub(super) fn is_cleared(&self, step: Step, total: usize) -> Result<bool, Error> {
+        match self.held.with(|held| held.cleared.remove(&step)) {
             Some(wanted) if wanted != total => Err(differs(step, wanted, total)),
             found => Ok(found.is_some()),
         }
@@ -183,7 +183,7 @@ impl Held {
     ) -> Result<(), &'static str> {
         let end = offset.checked_add(payload.len()).filter(|&end| end <= total && !payload.is_empty());
         let end = end.ok_or("is no part of it")?;
-        let room = total.min(UNASKED);
+        let room = total.min(EAGER);
         let new = || Arrived::new(vec![0; room], 0, total);
         let arrived = self.arrived.entry(step).or_insert_with(new);
         if arrived.total != total {
@@ -191,7 +191,7 @@ impl Held {
             arrived.other = Some(total);
             return Ok(());
         }
-        let place = arrived.bytes.get_mut(offset..end).ok_or("was not asked for")?;
+        let place = arrived.bytes.get_mut(offset..end).ok_or("was not cleared to send")?;
         if arrived.have + payload.len() > total {
             return Err("comes twice");
         }
