@@ -4,7 +4,7 @@
 mod sim;
 
 use gasworks_conformance::simnet::{self, SimConfig, SimRank};
-use gasworks_core::{Engine, Handlers, Incoming, Members, Name, Outgoing};
+use gasworks_core::{Category, Engine, Handlers, Incoming, Members, Name, Outgoing};
 use gasworks_extended::barrier::{TeamBarrier, Way};
 use gasworks_extended::team::{Team, TeamNumber, Teams};
 use gasworks_extended::{Barrier, Error};
@@ -12,6 +12,9 @@ use gasworks_memory::{Peer, PeerFlags, RegionTable};
 use gasworks_sync::atomic::{AtomicU64, Ordering};
 use gasworks_sync::{RawSlice, Seq};
 use std::sync::Arc;
+
+/// The index of a handler that fails.
+const FAILS: u8 = 9;
 
 /// A rank's engine, with its teams and a count of the messages that came for these.
 struct Rank {
@@ -30,6 +33,11 @@ fn open(rank: &SimRank) -> Result<Rank, Error> {
             state.hear(piece)
         })
     })?;
+    let fails = |message: &Incoming<'_, Seq>| {
+        let (from, what) = (message.source(), "on purpose".to_owned());
+        Err(Box::new(gasworks_core::Error::Handler { from, what }))
+    };
+    handlers.register_internal(FAILS, "fails", (Category::Short, false, 0), Box::new(fails))?;
     let peer = |number| {
         let flags = if number == rank.rank() { PeerFlags::SELF } else { PeerFlags::empty() };
         Peer { mapped: RawSlice::EMPTY, len: 0, remote_base: 0, key: Vec::new(), flags }
@@ -259,7 +267,7 @@ fn what_is_no_piece_of_a_collective_is_refused() {
         // To itself: where it belongs, how many bytes there are of it, how many come.
         let send = |step: u32, offset: u32, total: u32, payload: &[u8]| {
             let args = [0, 0, 9, step, offset, total].map(u32::to_le_bytes).concat();
-            let category = gasworks_core::Category::Medium;
+            let category = Category::Medium;
             engine.request(1, &Outgoing { category, handler: 4, args: &args, payload, landing: 0 })?;
             engine.poll().map(drop)
         };
@@ -320,6 +328,29 @@ fn who_does_not_wait_gets_no_further_ahead() {
     };
     for seed in 0..4 {
         may_begin.store(0, Ordering::Relaxed);
+        on_ranks(2, seed, (512, false), run);
+    }
+}
+
+/// The program's own error, which comes up while this rank waits for another, is told when its part is over.
+#[test]
+fn an_error_of_a_handler_leaves_no_collective_undone() {
+    let run = |rank: &Rank| {
+        let Rank { engine, teams, everyone, .. } = rank;
+        let mut bytes = [everyone.own() as u8 + 5; 8];
+        if everyone.own() == 0 {
+            let (category, handler) = (Category::Short, FAILS);
+            engine.request(1, &Outgoing { category, handler, args: &[], payload: &[], landing: 0 })?;
+            for _ in 0..20_000 {
+                engine.poll()?;
+            }
+        }
+        let outcome = teams.broadcast(engine, everyone, 0, &mut bytes);
+        let said = outcome.err().map(|error| error.to_string()).unwrap_or_default();
+        assert_eq!((bytes, said.contains("on purpose")), ([5; 8], everyone.own() == 1), "{said}");
+        teams.broadcast(engine, everyone, 1, &mut bytes)
+    };
+    for seed in 0..4 {
         on_ranks(2, seed, (512, false), run);
     }
 }
