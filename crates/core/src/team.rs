@@ -188,6 +188,15 @@ impl Members {
         (0..self.size).filter_map(|member| self.rank_of(member))
     }
 
+    /// The rank of the first, and how far on that of each next one is, where that is the same for all.
+    pub fn as_stride(&self) -> Option<(Rank, i32)> {
+        match self.form {
+            Form::Everyone => Some((0, 1)),
+            Form::Stride { first, step } => Some((first, step)),
+            Form::List { .. } => None,
+        }
+    }
+
     /// Whether they are all ranks, each its own number.
     pub fn is_everyone(&self) -> bool {
         matches!(self.form, Form::Everyone)
@@ -226,6 +235,10 @@ mod tests {
             prop_assert_eq!(members.member_of(rank), member);
         }
         prop_assert_eq!(members.is_everyone(), list.iter().copied().eq(0..ranks));
+        let steps: Vec<i64> = list.windows(2).map(|two| i64::from(two[1]) - i64::from(two[0])).collect();
+        let step = steps.first().copied().unwrap_or(1);
+        let stride = steps.iter().all(|other| *other == step).then_some((list[0], step as i32));
+        prop_assert_eq!(members.as_stride(), stride);
         Ok(())
     }
 

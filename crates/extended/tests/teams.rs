@@ -247,6 +247,46 @@ fn members_that_do_not_do_the_same_are_told_so_alike() {
     }
 }
 
+/// Several teams made at once, each by lists of its own members; those of one who passed others for it are told so, and nobody else is.
+#[test]
+fn teams_that_have_no_members_in_common_are_made_at_once() {
+    let said = on_ranks(6, 10, (4096, true), |Rank { engine, teams, everyone, .. }| {
+        let rank = engine.rank();
+        let create = |list: &[u32]| match teams.create_apart(engine, everyone, list) {
+            Ok(team) => format!("{:?}", team.map(|team| team.members().iter().collect::<Vec<_>>())),
+            Err(error) => error.to_string(),
+        };
+        let two = create(match rank {
+            0 | 4 => &[4, 0],
+            5 => &[],
+            _ => &[1, 2, 3],
+        });
+        let differ = create(match rank {
+            0 => &[0, 1],
+            1 => &[1, 0],
+            _ => &[2, 3, 4, 5],
+        });
+        let wrong = create(match rank {
+            5 => &[5, 6],
+            _ => &[],
+        });
+        Ok([two, differ, wrong])
+    });
+    let of = |list: &[u32]| format!("Some({list:?})");
+    let none = "None".to_owned();
+    let (left, middle, rest) = (of(&[4, 0]), of(&[1, 2, 3]), of(&[2, 3, 4, 5]));
+    let different = |first, second| {
+        format!("members {first} and {second} of a team passed different members for a new one")
+    };
+    let outside = "member 6 is out of range: the team has 6 members".to_owned();
+    assert_eq!(said[0], [left.clone(), different(0, 1), none.clone()]);
+    assert_eq!(said[1], [middle.clone(), different(1, 0), none.clone()]);
+    assert_eq!(said[2], [middle.clone(), rest.clone(), none.clone()]);
+    assert_eq!(said[3], [middle, rest.clone(), none.clone()]);
+    assert_eq!(said[4], [left, rest.clone(), none.clone()]);
+    assert_eq!(said[5], [none, rest, outside]);
+}
+
 /// A barrier on one side and a split on the other; pieces that no member sends.
 #[test]
 fn what_is_no_piece_of_a_collective_is_refused() {

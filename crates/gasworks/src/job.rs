@@ -207,7 +207,7 @@ impl<M: ThreadMode> Job<M> {
     }
 
     /// What makes teams and runs their collectives, and the team of all ranks, as [`engine`](Self::engine).
-    pub fn teams(&self) -> (&Teams, &gasworks_extended::team::Team) {
+    pub fn teams(&self) -> (&Arc<Teams>, &Arc<gasworks_extended::team::Team>) {
         (&self.teams, &self.everyone)
     }
 

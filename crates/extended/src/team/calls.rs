@@ -6,7 +6,7 @@ use crate::collective::{
     Schedule,
 };
 use crate::{Error, Event};
-use gasworks_core::{CoreMode, Engine, TeamError};
+use gasworks_core::{CoreMode, Engine, Name, TeamError};
 use gasworks_sync::VolatileSlice;
 
 // Each takes its place among the team's collectives, whatever it was given: a member that was given something wrong has had its turn all the same, or its next
@@ -233,6 +233,14 @@ impl Teams {
         let bytes = VolatileSlice::from_mut(bytes);
         let schedule = reduction(team, root, bytes, bytes, combine);
         collective::run_if(engine, self.next(team), schedule).map(drop)
+    }
+
+    /// A barrier by messages; the event says when all members have come. It has its turn among the team's collectives, of which several may be under way.
+    ///
+    /// # Errors
+    /// Those of [`broadcast`](Self::broadcast) that are known at once. What fails later a poll returns.
+    pub fn begin_barrier<M: CoreMode>(&self, engine: &Engine<M>, team: &Team) -> Result<Event, Error> {
+        collective::begin_if(engine, self.next(team), Ok(Exchange::agree(Name::Any, 0)))
     }
 
     /// As [`broadcast`](Self::broadcast); the event says when this rank's part is over. The bytes are in use until then.

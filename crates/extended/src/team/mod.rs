@@ -74,6 +74,7 @@ type Said = [u64; 3];
 /// The kinds of those collectives.
 const SPLIT: u64 = 1 << (32 + TEAM_SLOTS);
 const CREATE: u64 = 2 << (32 + TEAM_SLOTS);
+const CREATE_APART: u64 = 3 << (32 + TEAM_SLOTS);
 const KIND: u64 = !0 << (32 + TEAM_SLOTS);
 /// A slot for each number.
 const SLOTS: u32 = (1 << TEAM_SLOTS) - 1;
@@ -161,10 +162,7 @@ impl Teams {
     /// Whether all have said the same of something.
     fn same(&self, all: &[Said], of: impl Fn(&Said) -> [u64; 2], what: &'static str) -> Result<(), Error> {
         let second = all.iter().position(|said| of(said) != of(&all[0]));
-        second.map_or(Ok(()), |second| {
-            let second = second as u32;
-            Err(gasworks_core::Error::from(TeamError::NotTheSame { what, first: 0, second }).into())
-        })
+        second.map_or(Ok(()), |second| not_the_same(what, 0, second as u32))
     }
 
     /// The team of these members of another, if this rank is one of them.
@@ -224,14 +222,51 @@ impl Teams {
         members: impl IntoIterator<Item = u32>,
     ) -> Result<Option<Team>, Error> {
         let members: Vec<u32> = members.into_iter().collect();
-        // FNV-1a, a number at a time.
-        let step = |hash: u64, &member: &u32| (hash ^ u64::from(member)).wrapping_mul(0x0100_0000_01b3);
-        let hash = members.iter().fold(0xcbf2_9ce4_8422_2325, step);
-        self.tell(engine, team, [hash, members.len() as u64, CREATE], |all| {
-            self.same(all, |said| [said[0], said[1]], "passed different members for a new one")?;
+        let [hash, count] = name_of(&members);
+        self.tell(engine, team, [hash, count, CREATE], |all| {
+            self.same(all, |said| [said[0], said[1]], OTHER_MEMBERS)?;
             self.team(engine, team, members, all)
         })
     }
+
+    /// As [`create`](Self::create), of several teams at once that have no members in common: each member of the old team passes those of its own
+    /// new team, or none if it gets no team.
+    ///
+    /// # Errors
+    /// Those of [`create`](Self::create), if members of one new team passed others for it: on those of them alone. What else is wrong of a new
+    /// team, too.
+    pub fn create_apart<M: CoreMode>(
+        &self,
+        engine: &Engine<M>,
+        team: &Team,
+        members: &[u32],
+    ) -> Result<Option<Team>, Error> {
+        let [hash, count] = name_of(members);
+        self.tell(engine, team, [hash, count, CREATE_APART], |all| {
+            if members.is_empty() {
+                return Ok(None);
+            }
+            let same =
+                |member: &&u32| all.get(**member as usize).is_none_or(|said| said[..2] == [hash, count]);
+            if let Some(&second) = members.iter().find(|member| !same(member)) {
+                return not_the_same(OTHER_MEMBERS, team.own, second);
+            }
+            self.team(engine, team, members.iter().copied(), all)
+        })
+    }
+}
+
+const OTHER_MEMBERS: &str = "passed different members for a new one";
+
+fn not_the_same<T>(what: &'static str, first: u32, second: u32) -> Result<T, Error> {
+    Err(gasworks_core::Error::from(TeamError::NotTheSame { what, first, second }).into())
+}
+
+/// What a list of members is told by: a hash, and how many there are.
+fn name_of(members: &[u32]) -> [u64; 2] {
+    // FNV-1a, a number at a time.
+    let step = |hash: u64, &member: &u32| (hash ^ u64::from(member)).wrapping_mul(0x0100_0000_01b3);
+    [members.iter().fold(0xcbf2_9ce4_8422_2325, step), members.len() as u64]
 }
 
 impl std::fmt::Debug for Teams {
