@@ -43,7 +43,7 @@ typedef struct {
 
 GASWORKS_BEGIN_C
 
-/* Declared only, so that a client of them compiles; the library does not have them, so it does not link. */
+/* There is the host's, GEX_MK_HOST; none of the others' can be made. */
 
 extern int gex_MK_Create(gex_MK_t *kind, gex_Client_t client, const gex_MK_Create_args_t *args, gex_Flags_t flags);
 extern void gex_MK_Destroy(gex_MK_t kind, gex_Flags_t flags);

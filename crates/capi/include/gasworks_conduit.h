@@ -15,7 +15,7 @@
 #define GASNET_EXTENDED_VERSION 1.0
 #define GASNET_EXTENDED_VERSION_STR "1.0"
 
-#define GASNET_MAXEPS 1
+#define GASNET_MAXEPS 64
 /* A thread of the library may run handlers where several threads may at all. */
 #ifdef GASNET_PAR
 #define GASNET_HIDDEN_AM_CONCURRENCY_LEVEL 1

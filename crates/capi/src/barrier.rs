@@ -1,10 +1,11 @@
-//! The barriers: GASNet-1's, by name, and the team's, of which several may be under way. All are phases of the job's one barrier, one after the
-//! other.
+//! The barriers: GASNet-1's, by name, and those of teams, of which several may be under way. Everyone's, and those of a team in shared memory, are phases
+//! of one barrier, one after the other; those of other teams are collectives of theirs.
 //!
 //! # Invariants
 //! As in the crate.
 
 use crate::face::{Face, FaceMode, fail, went};
+use crate::known::Known;
 use crate::layout::{ERR_BARRIER_MISMATCH, ERR_NOT_READY, Event, OK, Team};
 use crate::meeting::State;
 use crate::talk::may_talk;
@@ -14,6 +15,8 @@ use std::ffi::c_int;
 
 /// The bit of an event that is a barrier's: no operation's has it.
 const MARK: Event = 1 << (Event::BITS - 1);
+/// Below it are the barrier's number and, above so many bits of that, the team's.
+const NUMBER: u32 = 40;
 /// `GASNET_BARRIERFLAG_ANONYMOUS`, and `GASNET_BARRIERFLAG_MISMATCH`.
 const ANONYMOUS: c_int = 1;
 const MISMATCH: c_int = 2;
@@ -23,16 +26,17 @@ pub(crate) fn is_one(bits: Event) -> bool {
     bits & MARK != 0
 }
 
-/// Takes as many steps as can be taken of the team's barriers.
-fn advance<M: FaceMode>(face: &Face<M>, call: &str, state: &mut State) {
+/// Takes as many steps as can be taken of a team's barriers.
+fn advance<M: FaceMode>(face: &Face<M>, known: &Known<M>, call: &str, state: &mut State) {
+    let (barrier, engine) = (face.barrier_of(known), face.engine());
     while state.over < state.asked {
         let phase = match state.phase {
             Some(phase) => phase,
             None if state.named.is_some() => return,
-            None => went(call, face.barrier().begin(face.engine(), Name::Any)),
+            None => went(call, barrier.begin(engine, Name::Any)),
         };
         state.phase = Some(phase);
-        if went(call, face.barrier().test(face.engine(), phase, Name::Any)).is_none() {
+        if went(call, barrier.test(engine, phase, Name::Any)).is_none() {
             return;
         }
         (state.phase, state.over) = (None, state.over + 1);
@@ -41,34 +45,35 @@ fn advance<M: FaceMode>(face: &Face<M>, call: &str, state: &mut State) {
 
 /// Whether the barrier of an event is over.
 pub(crate) fn is_done<M: FaceMode>(face: &Face<M>, call: &str, event: Event) -> bool {
-    let number = (event & !MARK) as u64;
-    let (is_one, is_over) = face.meeting.state.with(|state| {
-        advance(face, call, state);
-        ((1..=state.asked).contains(&number), state.over >= number)
+    let (team, number) = ((event & !MARK) >> NUMBER, event as u64 & ((1 << NUMBER) - 1));
+    let found = face.numbered(team).and_then(|known| {
+        known.meeting.state.with(|state| {
+            advance(face, &known, call, state);
+            (1..=state.asked).contains(&number).then_some(state.over >= number)
+        })
     });
-    if !is_one {
-        fail(
-            call,
-            format!(
-                "the event {event:#x} is none of this job's: it would be that of its barrier number {number}"
-            ),
+    found.unwrap_or_else(|| {
+        let what = format!(
+            "the event {event:#x} is none of this job's: it would be that of barrier {number} of team {team}"
         );
-    }
-    is_over
+        fail(call, what)
+    })
 }
 
 /// `gex_Coll_BarrierNB`, and `gex_Coll_BarrierBlocking`, which waits for the event. A barrier too many is told of before it is counted:
 /// later it would only be seen by who waits in vain.
 pub fn begin<M: FaceMode>(call: &str, team: *const Team) -> Event {
     let face = M::slot().of(call);
-    if team != face.team {
-        fail(call, format!("{team:p} is no team"));
-    }
+    let known = face.team(call, team);
     may_talk::<M>(call);
-    face.meeting.state.with(|state| {
+    if !known.has_phases() {
+        let (teams, _) = face.job.teams();
+        return went(call, teams.begin_barrier(face.engine(), &known.team)).into_bits() as Event;
+    }
+    known.meeting.state.with(|state| {
         state.asked += 1;
-        advance(face, call, state);
-        if state.over == state.asked { 0 } else { state.asked as Event | MARK }
+        advance(face, &known, call, state);
+        if state.over == state.asked { 0 } else { MARK | known.number << NUMBER | state.asked as Event }
     })
 }
 
@@ -86,14 +91,14 @@ pub fn notify<M: FaceMode>(id: c_int, flags: c_int) {
     let (face, name) = (M::slot().of(CALL), name(id, flags));
     may_talk::<M>(CALL);
     let under_way = || {
-        face.meeting.state.with(|state| {
-            advance(face, CALL, state);
+        face.everyone.meeting.state.with(|state| {
+            advance(face, &face.everyone, CALL, state);
             state.over < state.asked
         })
     };
     // The team's come first.
     went(CALL, face.engine().wait_until(|| !under_way()));
-    face.meeting.state.with(|state| {
+    face.everyone.meeting.state.with(|state| {
         if state.named.is_some() {
             fail(CALL, "the barrier before was not finished");
         }
@@ -104,12 +109,12 @@ pub fn notify<M: FaceMode>(id: c_int, flags: c_int) {
 
 /// Looks whether all have come, and whether the name here is the one that they agree on.
 fn look<M: FaceMode>(face: &Face<M>, call: &str, id: c_int, flags: c_int) -> Option<c_int> {
-    face.meeting.state.with(|state| {
+    face.everyone.meeting.state.with(|state| {
         let Some((phase, begun)) = state.named else { fail(call, "no barrier was begun") };
         let agreed = went(call, face.barrier().test(face.engine(), phase, begun))?;
         state.named = None;
         state.agreed = Some(agreed);
-        advance(face, call, state);
+        advance(face, &face.everyone, call, state);
         // The name here is another to agree with: it need not be the one that this rank came by.
         let met = agreed.and(name(id, flags));
         Some(if met == Name::Mismatch { ERR_BARRIER_MISMATCH } else { OK })
@@ -142,7 +147,7 @@ pub fn wait<M: FaceMode>(id: c_int, flags: c_int) -> c_int {
 /// capi.1.
 pub unsafe fn result<M: FaceMode>(id: *mut c_int) -> c_int {
     const CALL: &str = "gasnet_barrier_result";
-    let agreed = M::slot().of(CALL).meeting.state.with(|state| state.agreed);
+    let agreed = M::slot().of(CALL).everyone.meeting.state.with(|state| state.agreed);
     match agreed {
         Some(Name::Is(name)) => {
             if !id.is_null() {

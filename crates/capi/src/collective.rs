@@ -1,19 +1,19 @@
-//! Collectives: broadcast, reduction to one and to all, and the publication of endpoints.
+//! Collectives: broadcast, reduction to one and to all.
 //!
 //! # Invariants
 //! As in the crate.
 //! - collective.1: C leaves both buffers of a collective to it until its event is done, and its function can be called for them on any thread, with
 //!   the pointer that came with it.
 
-use crate::codes::refused;
 use crate::face::{Face, FaceMode, fail, went};
-use crate::layout::{ERR_BAD_ARG, Endpoint, Event, OK, Team};
+use crate::known::Found;
+use crate::layout::{Event, Team};
 use crate::talk::may_talk;
-use crate::{barrier, event};
 use gasworks_extended::collective::Combine;
+use gasworks_extended::team;
 use gasworks_memory::atomic::{Ops, Type};
 use gasworks_sync::{RawSlice, VolatileSlice};
-use std::ffi::{c_int, c_uint, c_void};
+use std::ffi::{c_uint, c_void};
 
 /// `gex_Coll_ReduceFn_t`.
 pub type ReduceFn = unsafe extern "C" fn(*const c_void, *mut c_void, usize, *const c_void);
@@ -155,15 +155,30 @@ impl Elements {
     }
 }
 
-/// The job, for a collective of its team.
-fn begins<M: FaceMode>(call: &str, team: *const Team, root: Option<u32>) -> &'static Face<M> {
+/// The job and the team, for a collective.
+fn begins<M: FaceMode>(
+    call: &str,
+    team: *const Team,
+    root: Option<u32>,
+) -> (&'static Face<M>, Found<'static, M>) {
     let face = M::slot().of(call);
-    if team != face.team {
-        fail(call, format!("{team:p} is no team"));
+    let known = face.team(call, team);
+    let size = known.members().size();
+    if let Some(root) = root.filter(|root| *root >= size) {
+        fail(call, format!("there is no rank {root}: the team has {size}"));
     }
-    root.map(|root| face.rank(call, team, root));
     may_talk::<M>(call);
-    face
+    (face, known)
+}
+
+/// What bits any member of a team has, when all have come.
+pub(crate) fn agree<M: FaceMode>(call: &str, face: &Face<M>, team: &team::Team, bits: u64) -> u64 {
+    let mut all = bits.to_le_bytes();
+    let (teams, _) = face.job.teams();
+    let way = Way::Built(|before, after| before.iter_mut().zip(after).for_each(|(to, from)| *to |= from));
+    let reduction = Reduction { element: all.len(), way, commutes: true };
+    went(call, teams.reduce(face.engine(), team, None, &mut all, reduction));
+    u64::from_le_bytes(all)
 }
 
 /// A buffer of C's.
@@ -199,15 +214,15 @@ pub unsafe fn broadcast<M: FaceMode>(
     len: usize,
 ) -> Event {
     const CALL: &str = "gex_Coll_BroadcastNB";
-    let face = begins::<M>(CALL, team, Some(root));
+    let (face, known) = begins::<M>(CALL, team, Some(root));
     // SAFETY: collective.1: C says so.
     let bytes = unsafe { buffer(CALL, dest, len) };
-    if root == face.engine().rank() {
+    if root == known.team.own() {
         // SAFETY: collective.1: C says so.
         bring(CALL, unsafe { buffer(CALL, source, len) }, bytes);
     }
-    let (teams, everyone) = face.job.teams();
-    let begun = teams.begin_broadcast(face.engine(), everyone, root, bytes);
+    let (teams, _) = face.job.teams();
+    let begun = teams.begin_broadcast(face.engine(), &known.team, root, bytes);
     went(CALL, begun).into_bits() as Event
 }
 
@@ -222,45 +237,16 @@ pub unsafe fn reduce<M: FaceMode>(
     (dest, source): (*mut c_void, *const c_void),
     elements: Elements,
 ) -> Event {
-    let face = begins::<M>(call, team, root);
+    let (face, known) = begins::<M>(call, team, root);
     let (reduction, len) = elements.reduction(call);
     // SAFETY: collective.1: C says so.
     let own = unsafe { buffer(call, source, len) };
     let result = match root {
-        Some(root) if root != face.engine().rank() => VolatileSlice::EMPTY,
+        Some(root) if root != known.team.own() => VolatileSlice::EMPTY,
         // SAFETY: collective.1: C says so.
         _ => unsafe { buffer(call, dest, len) },
     };
-    let (teams, everyone) = face.job.teams();
-    let begun = teams.begin_reduce(face.engine(), everyone, root, (own, result), reduction);
+    let (teams, _) = face.job.teams();
+    let begun = teams.begin_reduce(face.engine(), &known.team, root, (own, result), reduction);
     went(call, begun).into_bits() as Event
-}
-
-/// `gex_EP_PublishBoundSegment`: what is bound to the first endpoint everybody knows since it was attached, so that ranks meet and no more.
-/// Collective.
-///
-/// # Safety
-/// capi.1.
-pub unsafe fn publish<M: FaceMode>(
-    team: *const Team,
-    endpoints: *const *const Endpoint,
-    count: usize,
-) -> c_int {
-    const CALL: &str = "gex_EP_PublishBoundSegment";
-    let face = M::slot().of(CALL);
-    if team != face.team {
-        return refused(CALL, format!("{team:p} is no team"), ERR_BAD_ARG);
-    }
-    if count > 0 && endpoints.is_null() {
-        return refused(CALL, format!("{count} endpoints at no address"), ERR_BAD_ARG);
-    }
-    for at in 0..count {
-        // SAFETY: capi.1: C has as many endpoints there.
-        let endpoint = unsafe { endpoints.add(at).read() };
-        if endpoint != face.ep {
-            return refused(CALL, format!("{endpoint:p} is no endpoint of this rank"), ERR_BAD_ARG);
-        }
-    }
-    event::wait::<M>(barrier::begin::<M>(CALL, team));
-    OK
 }

@@ -9,7 +9,7 @@ macro_rules! face {
     ($mode:ty, $linked:ident) => {
         use std::ffi::{c_char, c_int, c_uint, c_void};
         use $crate::layout::*;
-        use $crate::{am, barrier, check, codes, collective, event, handlers, hsl, job, legacy, negotiated, query, rma, talk};
+        use $crate::{am, barrier, check, codes, collective, endpoint, event, handlers, hsl, job, kind, legacy, negotiated, query, rma, talk, teams};
 
         /// An object that refers to it was compiled for this library.
         #[unsafe(no_mangle)]
@@ -130,8 +130,30 @@ macro_rules! face {
                 collective::reduce::<$mode>("gex_Coll_ReduceToAllNB", tm, None, (dest, source), collective::Elements { of, size, count, op, user, data })
             }
             fn gex_EP_PublishBoundSegment(tm: *const Team, endpoints: *const *const Endpoint, count: usize, _flags: Flags) -> c_int {
-                collective::publish::<$mode>(tm, endpoints, count)
+                endpoint::publish::<$mode>(tm, endpoints, count)
             }
+            fn gex_EP_Create(place: *mut *mut Endpoint, client: *mut Client, capabilities: c_uint, flags: Flags) -> c_int {
+                endpoint::create::<$mode>(place, client, capabilities, flags)
+            }
+            fn gex_EP_BindSegment(ep: *mut Endpoint, segment: *mut Segment, _flags: Flags) -> c_int { endpoint::bind::<$mode>(ep, segment) }
+            fn gex_Segment_Create(place: *mut *mut Segment, client: *mut Client, address: *mut c_void, size: usize, kind: *const c_void, flags: Flags) -> c_int {
+                endpoint::create_segment::<$mode>(place, client, address, size, kind, flags)
+            }
+            fn gex_MK_Create(_kind: *mut *const c_void, client: *mut Client, args: *const c_void, _flags: Flags) -> c_int { kind::create::<$mode>(client, args) }
+            fn gex_MK_Destroy(kind: *const c_void, _flags: Flags) -> () { kind::destroy(kind) }
+            fn gex_MK_SetCData(kind: *const c_void, data: *const c_void) -> () { kind::set_data::<$mode>(kind, data) }
+            fn gex_MK_QueryCData(kind: *const c_void) -> *mut c_void { kind::data::<$mode>(kind) }
+            fn gex_MK_QueryFlags(kind: *const c_void) -> Flags { kind::flags(kind) }
+            fn gex_MK_QueryClient(kind: *const c_void) -> *mut Client { kind::client::<$mode>(kind) }
+            fn gex_MK_QueryClass(kind: *const c_void) -> c_uint { kind::class(kind) }
+            fn gex_Segment_Destroy(segment: *mut Segment, _flags: Flags) -> () { endpoint::destroy_segment::<$mode>(segment) }
+            fn gex_TM_Split(place: *mut *mut Team, parent: *const Team, color: c_int, key: c_int, scratch: *mut c_void, len: usize, flags: Flags) -> usize {
+                teams::split::<$mode>(place, parent, (color, key), (scratch, len), flags)
+            }
+            fn gex_TM_Create(place: *mut *mut Team, count: usize, parent: *const Team, members: *const Location, member_count: usize, scratch: *const *mut c_void, len: usize, flags: Flags) -> usize {
+                teams::create::<$mode>(place, count, parent, teams::New { members, count: member_count, scratch, len }, flags)
+            }
+            fn gex_TM_Destroy(tm: *const Team, scratch: *mut Memvec, flags: Flags) -> c_int { teams::destroy::<$mode>(tm, scratch, flags) }
             fn gasnet_barrier_notify(id: c_int, flags: c_int) -> () { barrier::notify::<$mode>(id, flags) }
             fn gasnet_barrier_wait(id: c_int, flags: c_int) -> c_int { barrier::wait::<$mode>(id, flags) }
             fn gasnet_barrier_try(id: c_int, flags: c_int) -> c_int { barrier::attempt::<$mode>(id, flags) }

@@ -3,15 +3,17 @@
 //! # Invariants
 //! As in the crate.
 
-use crate::layout::{Endpoint, Entry, PAIRS, RankInfo, Segment, Team};
-use crate::meeting::Meeting;
+use crate::known::{Endpoints, Found, Known, Teams};
+use crate::layout::{Client, Endpoint, Entry, PAIRS, RankInfo, Segment, Team};
 use crate::place::Before;
 use gasworks::{Agent, Job, Par, ParSync, Seq, ThreadMode};
 use gasworks_core::{CoreMode, Engine, Error, Incoming};
 use gasworks_extended::{Barrier, Implicit};
-use gasworks_memory::{MemoryError, RegionTable};
+use gasworks_memory::{MemoryError, RegionId, RegionTable};
+use gasworks_sync::Lock;
 use gasworks_sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::any::Any;
+use std::ffi::c_void;
 use std::fmt::Display;
 use std::sync::OnceLock;
 
@@ -99,14 +101,23 @@ pub struct Face<M: FaceMode> {
     pub(crate) is_debug: bool,
     /// Files are written to their devices before the end.
     pub(crate) syncs: bool,
+    pub(crate) client: *mut Client,
+    /// The first endpoint.
     pub(crate) ep: *mut Endpoint,
+    /// The team of all ranks.
     pub(crate) team: *mut Team,
-    /// Pairs of this rank's endpoint with those of others, by their numbers.
+    pub(crate) everyone: Known<M>,
+    /// The others.
+    pub(crate) teams: M::Lock<Teams<M>>,
+    /// Pairs of the first endpoint with those of others, by their numbers.
     pub(crate) pairs: *mut Team,
+    pub(crate) endpoints: M::Lock<Endpoints>,
+    /// The segment that is attached.
     pub(crate) segment: *mut Segment,
+    /// C's own word for the host's kind of memory.
+    pub(crate) kind_data: M::Lock<*const c_void>,
     /// The entries of C's handlers, by index.
     pub(crate) entries: Box<[OnceLock<Shown>; 256]>,
-    pub(crate) meeting: Meeting,
     pub(crate) places: gasworks::Places,
     /// The ranks that share memory with this one.
     pub(crate) neighbours: Box<[RankInfo]>,
@@ -153,32 +164,112 @@ impl<M: FaceMode> Face<M> {
         IMPLICIT.with(act)
     }
 
-    /// The rank of the job that a team's handle and a rank of it name.
+    /// The team of a handle; `None` if it is none's.
+    pub(crate) fn find(&self, team: *const Team) -> Option<Found<'_, M>> {
+        if team == self.team {
+            return Some(Found::Everyone(&self.everyone));
+        }
+        self.teams.with(|teams| teams.by_handle(team).cloned()).map(Found::Other)
+    }
+
+    /// The team that a call takes which no pair of endpoints can.
+    pub(crate) fn team(&self, call: &str, team: *const Team) -> Found<'_, M> {
+        self.find(team).unwrap_or_else(|| self.no_team(call, team))
+    }
+
+    /// The team of a number.
+    pub(crate) fn numbered(&self, number: usize) -> Option<Found<'_, M>> {
+        if number == 0 {
+            return Some(Found::Everyone(&self.everyone));
+        }
+        self.teams.with(|teams| teams.by_number(number).cloned()).map(Found::Other)
+    }
+
+    /// The barrier of a team.
+    pub(crate) fn barrier_of<'a>(&'a self, known: &'a Known<M>) -> &'a Barrier<M> {
+        known.barrier.as_ref().unwrap_or_else(|| self.barrier())
+    }
+
+    /// The number of the endpoint elsewhere that a pair is with; `None`: it is no pair.
+    pub(crate) fn pair(&self, team: *const Team) -> Option<usize> {
+        self.endpoints.with(|endpoints| endpoints.of_pair(team))
+    }
+
+    /// The region in which a rank's endpoint of a number is, if it was published.
+    pub(crate) fn region_of(&self, number: usize, rank: u32) -> Option<RegionId> {
+        let peers = self.engine().peers();
+        let is_there = |id: &&RegionId| peers.len_in(**id, rank).is_some_and(|len| len > 0);
+        self.endpoints.with(|endpoints| endpoints.published.get(number)?.iter().find(is_there).copied())
+    }
+
+    /// The rank of the job to which a message goes that names a team or a pair, and a rank of it.
     #[inline]
     pub(crate) fn rank(&self, call: &str, team: *const Team, rank: u32) -> u32 {
-        // There is one endpoint, so one pair.
-        let is_known = team == self.team || team == self.pairs;
-        if !is_known || rank >= self.engine().ranks() {
-            self.strange(call, team, rank);
+        if (team == self.team || team == self.pairs) && rank < self.engine().ranks() {
+            return rank;
         }
-        rank
+        match self.rank_of_other(call, team, rank) {
+            (rank, 0) => rank,
+            (_, number) => fail(call, format!("a pair with endpoint {number}: it is for puts and gets")),
+        }
+    }
+
+    /// The rank of the job that a team or a pair and a rank of it name, and the number of the endpoint there.
+    pub(crate) fn rank_of_other(&self, call: &str, team: *const Team, rank: u32) -> (u32, usize) {
+        match self.teams.with(|teams| teams.rank_of(team, rank)) {
+            Some(Ok(rank)) => return (rank, 0),
+            Some(Err(size)) => fail(call, format!("there is no rank {rank}: the team has {size}")),
+            None => {}
+        }
+        let number = if team == self.team { Some(0) } else { self.pair(team) };
+        match number {
+            None => self.no_team(call, team),
+            Some(PAIRS) => fail(call, format!("a pair with an endpoint above {}: there are none", PAIRS - 1)),
+            Some(_) if rank >= self.engine().ranks() => {
+                fail(call, format!("there is no rank {rank}: the team has {}", self.engine().ranks()))
+            }
+            Some(number) => (rank, number),
+        }
     }
 
     #[cold]
-    fn strange(&self, call: &str, team: *const Team, rank: u32) -> ! {
-        if team.is_null() {
-            fail(call, "the team is GEX_TM_INVALID");
+    pub(crate) fn no_team(&self, call: &str, team: *const Team) -> ! {
+        match self.pair(team) {
+            _ if team.is_null() => fail(call, "the team is GEX_TM_INVALID"),
+            Some(_) => fail(call, format!("{team:p} is no team, but a pair of endpoints")),
+            None => fail(call, format!("{team:p} is no team")),
         }
-        if team != self.team && team != self.pairs {
-            let there = team.addr().wrapping_sub(self.pairs.addr()) / size_of::<Team>();
-            let what = match there {
-                0..PAIRS => format!("a pair with endpoint {there}: each rank has endpoint 0 alone"),
-                PAIRS => format!("a pair with an endpoint above {}: there are none", PAIRS - 1),
-                _ => format!("{team:p} is no team"),
-            };
-            fail(call, what);
+    }
+
+    /// The rank of the job, and the place in its memory, that a team or a pair, a rank of it and an address there name.
+    #[inline]
+    pub(crate) fn place(&self, call: &str, team: *const Team, rank: u32, address: *const u8) -> (u32, u64) {
+        if (team == self.team || team == self.pairs) && rank < self.engine().ranks() {
+            return (rank, self.offset(rank, address));
         }
-        fail(call, format!("there is no rank {rank}: the team has {}", self.engine().ranks()))
+        self.place_of_other(call, team, rank, address)
+    }
+
+    #[cold]
+    fn place_of_other(&self, call: &str, team: *const Team, rank: u32, address: *const u8) -> (u32, u64) {
+        let (rank, number) = self.rank_of_other(call, team, rank);
+        if number == 0 {
+            return (rank, self.offset(rank, address));
+        }
+        let Some(id) = self.region_of(number, rank) else {
+            fail(call, format!("a pair with endpoint {number}: that of rank {rank} was not published"))
+        };
+        let base = id.place(0).map_or(0, |place| self.engine().peers().address(rank, place));
+        let offset = (address.addr() as u64).wrapping_sub(base);
+        match id.place(offset) {
+            Some(place) => (rank, place),
+            None => fail(
+                call,
+                format!(
+                    "{address:p} is not in the segment of endpoint {number} of rank {rank}, which begins at {base:#x}"
+                ),
+            ),
+        }
     }
 
     /// Where an address of a rank lies in its segment.

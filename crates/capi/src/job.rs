@@ -5,12 +5,14 @@
 
 use crate::codes::refused;
 use crate::face::{Face, FaceMode, end_at_panics, fail, went};
+use crate::known::{Endpoints, Known, Teams};
 use crate::layout::{
     Client, ERR_BAD_ARG, ERR_RESOURCE, Endpoint, Flags, Kind, OK, Objects, PAIRS, RankInfo, Segment, Team,
 };
 use gasworks::{Config, Job, Seq, Table, ThreadMode};
 use gasworks_memory::Row;
 use gasworks_os::memfd::page_size;
+use gasworks_sync::Lock;
 use gasworks_sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::ptr::null_mut;
@@ -152,19 +154,24 @@ pub unsafe fn init<M: FaceMode>(
     let places = went(CALL, job.places());
     let infos = |ranks: Vec<u32>| ranks.into_iter().map(|rank| RankInfo { rank }).collect();
     let (neighbours, host) = (infos(places.around(rank)), infos(places.on_host_of(rank)));
-    let meeting = Default::default();
+    let everyone = Known::everyone(team, job.teams().1.clone());
+    let (teams, endpoints) = (Lock::new(Teams::default()), Lock::new(Endpoints::first(ep)));
     // Read here: the end may come in a handler of signals, where no environment is read.
     let syncs = gasworks_tools::environ::is_on(&gasworks_tools::settings::FS_SYNC);
     M::slot().set(Face {
         job,
         is_debug,
         syncs,
+        client,
         ep,
         team,
+        everyone,
+        teams,
         pairs,
+        endpoints,
         segment,
+        kind_data: Lock::new(std::ptr::null()),
         entries,
-        meeting,
         places,
         neighbours,
         uses_mapped: AtomicBool::new(false),

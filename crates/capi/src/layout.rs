@@ -15,6 +15,10 @@ pub type Local = *mut Event;
 
 /// `GEX_FLAG_IMMEDIATE`.
 pub const IMMEDIATE: Flags = 1;
+/// `GEX_FLAG_RANK_IS_JOBRANK`.
+pub const RANK_IS_JOBRANK: Flags = 1 << 13;
+/// `GEX_FLAG_GLOBALLY_QUIESCED`.
+pub const GLOBALLY_QUIESCED: Flags = 1 << 13;
 /// `GEX_EVENT_NO_OP`.
 pub const NO_OP: Event = 1;
 /// `GASNET_OK`.
@@ -78,12 +82,14 @@ pub enum Kind {
     Team = 0x6777_746d,
     /// A [`Team`] that is a pair of endpoints.
     Pair = 0x6777_7072,
+    /// One that was destroyed.
+    Gone = 0x6777_676f,
 }
 
 impl Kind {
     /// What a word says.
     pub fn of(word: u32) -> Option<Self> {
-        [Self::Client, Self::Segment, Self::Endpoint, Self::Team, Self::Pair]
+        [Self::Client, Self::Segment, Self::Endpoint, Self::Team, Self::Pair, Self::Gone]
             .into_iter()
             .find(|kind| *kind as u32 == word)
     }
@@ -97,6 +103,7 @@ impl Display for Kind {
             Self::Endpoint => "endpoint",
             Self::Team => "team",
             Self::Pair => "pair of endpoints",
+            Self::Gone => "destroyed object",
         })
     }
 }
@@ -251,6 +258,21 @@ pub struct Location {
     pub rank: u32,
     /// The number of the endpoint.
     pub index: u16,
+}
+
+/// `gex_Memvec_t`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Memvec {
+    /// Where it begins.
+    pub at: *mut c_void,
+    /// Its length.
+    pub len: usize,
+}
+
+impl Memvec {
+    /// No bytes.
+    pub const NONE: Self = Self { at: std::ptr::null_mut(), len: 0 };
 }
 
 #[cfg(test)]

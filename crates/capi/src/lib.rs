@@ -26,6 +26,8 @@ pub mod codes;
 #[allow(unsafe_code)]
 pub mod collective;
 #[allow(unsafe_code)]
+pub mod endpoint;
+#[allow(unsafe_code)]
 pub mod event;
 mod exports;
 #[allow(unsafe_code)]
@@ -36,6 +38,10 @@ pub mod handlers;
 pub mod hsl;
 #[allow(unsafe_code)]
 pub mod job;
+#[allow(unsafe_code)]
+pub mod kind;
+#[allow(unsafe_code)]
+mod known;
 #[allow(unsafe_code)]
 pub mod layout;
 #[allow(unsafe_code)]
@@ -51,5 +57,7 @@ pub mod query;
 pub mod rma;
 #[allow(unsafe_code)]
 pub mod talk;
+#[allow(unsafe_code)]
+pub mod teams;
 
 pub use face::{Face, FaceMode, Slot};

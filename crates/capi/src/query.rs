@@ -143,8 +143,11 @@ pub fn max_for<M: FaceMode>(
     count: c_uint,
 ) -> usize {
     let (face, to) = (M::slot().of(call), (rank != u32::MAX).then_some(rank));
+    // Of everyone no rank is looked at but by who asks.
+    let is_plain = team == face.team && !face.is_debug;
+    let to = if is_plain { to } else { to.map(|rank| face.rank(call, team, rank)) };
     if face.is_debug {
-        face.rank(call, team, to.unwrap_or(0));
+        face.rank(call, team, if rank == u32::MAX { 0 } else { rank });
         if count > 16 {
             fail(call, format!("{count} arguments: 16 are the most"));
         }
@@ -165,16 +168,25 @@ pub fn max_segment<M: FaceMode>(global: bool) -> usize {
 /// Where a rank's segment is, here and there, and its length; `None`: it has none.
 fn bound<M: FaceMode>(call: &str, team: *const Team, rank: u32) -> Option<(*mut c_void, *mut c_void, usize)> {
     let face = M::slot().of(call);
-    let rank = face.rank(call, team, rank);
-    // SAFETY: capi.2: the endpoint stays. Only `attach` writes its segment, and C does not call that while it asks for segments.
-    if unsafe { (*face.ep).segment }.is_null() {
-        return None;
-    }
     let peers = face.engine().peers();
-    let (base, len) = (peers.base(rank)?, peers.len_of(rank)?);
-    let owner = std::ptr::without_provenance_mut(base as usize);
-    let local = if peers.reaches(rank) { peers.mapped(rank).as_ptr().cast() } else { null_mut() };
-    Some((owner, local, len as usize))
+    let address = |base: u64| std::ptr::without_provenance_mut(base as usize);
+    match face.rank_of_other(call, team, rank) {
+        (rank, 0) => {
+            // SAFETY: capi.2: the endpoint stays. Only `attach` writes its segment, and C does not call that while it asks for segments.
+            if unsafe { (*face.ep).segment }.is_null() {
+                return None;
+            }
+            let local = if peers.reaches(rank) { peers.mapped(rank).as_ptr().cast() } else { null_mut() };
+            Some((address(peers.base(rank)?), local, peers.len_of(rank)? as usize))
+        }
+        (rank, number) => {
+            let id = face.region_of(number, rank)?;
+            let owner = address(peers.address(rank, id.place(0)?));
+            // Memory that a rank gave no other has mapped.
+            let local = if rank == face.job.rank() { owner } else { null_mut() };
+            Some((owner, local, peers.len_in(id, rank)? as usize))
+        }
+    }
 }
 
 /// `gex_EP_QueryBoundSegmentNB`.
@@ -222,22 +234,26 @@ pub unsafe fn segment_query_bound<M: FaceMode>(
 /// `gex_TM_TranslateRankToJobrank`.
 pub fn to_job_rank<M: FaceMode>(team: *const Team, rank: u32) -> u32 {
     const CALL: &str = "gex_TM_TranslateRankToJobrank";
-    M::slot().of(CALL).rank(CALL, team, rank)
+    M::slot().of(CALL).rank_of_other(CALL, team, rank).0
 }
 
 /// `gex_TM_TranslateJobrankToRank`.
 pub fn of_job_rank<M: FaceMode>(team: *const Team, rank: u32) -> u32 {
     const CALL: &str = "gex_TM_TranslateJobrankToRank";
     let face = M::slot().of(CALL);
-    if rank < face.engine().ranks() { face.rank(CALL, team, rank) } else { u32::MAX }
+    let member = match face.find(team) {
+        Some(known) => known.members().member_of(rank),
+        None if face.pair(team).is_some() => (rank < face.job.ranks()).then_some(rank),
+        None => face.no_team(CALL, team),
+    };
+    member.unwrap_or(u32::MAX)
 }
 
 /// `gex_TM_TranslateRankToEP`.
 pub fn to_endpoint<M: FaceMode>(team: *const Team, rank: u32) -> Location {
     const CALL: &str = "gex_TM_TranslateRankToEP";
-    // Of a pair the endpoint there is in the handle.
-    let index = if team.addr() & 1 != 0 { (team.addr() >> 1) as u16 } else { 0 };
-    Location { rank: M::slot().of(CALL).rank(CALL, team, rank), index }
+    let (rank, number) = M::slot().of(CALL).rank_of_other(CALL, team, rank);
+    Location { rank, index: number as u16 }
 }
 
 /// `gex_System_QueryNbrhdInfo`, or with `host` `gex_System_QueryHostInfo`.

@@ -30,11 +30,11 @@ impl There {
         len: usize,
     ) -> (&'static Face<M>, Self) {
         let face = M::slot().of(call);
-        let rank = face.rank(call, team, rank);
+        let (rank, offset) = face.place(call, team, rank, address.cast());
         if local.is_null() && len > 0 {
             fail(call, format!("{len} bytes at no address of this rank"));
         }
-        (face, Self { call, rank, address, offset: face.offset(rank, address.cast()), len })
+        (face, Self { call, rank, address, offset, len })
     }
 
     fn place<M: FaceMode>(&self, face: &'static Face<M>) -> RemoteAddr<'static> {

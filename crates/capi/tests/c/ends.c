@@ -287,6 +287,69 @@ static void collectives(void) {
   if (is("collective-too-much")) TO_ALL(GEX_DT_I64, 8, SIZE_MAX / 4, GEX_OP_ADD);
 }
 
+/* Teams: pairs, of which the first rank makes the first two; what it does to them alone is wrong. */
+static gex_TM_t pair_of_ranks = GEX_TM_INVALID;
+
+static void make_teams(void) {
+  if (strncmp(way, "team-", 5) == 0) gex_TM_Split(&pair_of_ranks, tm, (int)(me / 2), 0, NULL, 0, GEX_FLAG_TM_NO_SCRATCH);
+}
+
+static void teams(void) {
+  gex_EP_Location_t members[2] = {{0, 0}, {1, 0}};
+  gex_TM_t made, gone = pair_of_ranks;
+  void *text = bytes;
+  if (is("team-none-split")) gex_TM_Split(&made, GEX_TM_INVALID, 0, 0, NULL, 0, 0);
+  if (is("team-pair-split")) gex_TM_Split(&made, gex_TM_Pair(ep, 0), 0, 0, NULL, 0, 0);
+  if (is("team-several")) gex_TM_Create(&made, 2, tm, members, 2, NULL, 0, 0);
+  if (is("team-of-nobody")) gex_TM_Create(&made, 1, tm, members, 0, NULL, 0, 0);
+  members[1].gex_ep_index = 3;
+  if (is("team-of-third-endpoints")) gex_TM_Create(&made, 1, tm, members, 2, NULL, 0, 0);
+  members[0].gex_rank = 2;
+  if (is("team-of-strangers")) gex_TM_Create(&made, 1, pair_of_ranks, members, 1, NULL, 0, GEX_FLAG_RANK_IS_JOBRANK);
+  if (is("team-everyone-destroyed")) gex_TM_Destroy(tm, NULL, 0);
+  if (is("team-something-destroyed")) gex_TM_Destroy((gex_TM_t)text, NULL, 0);
+  if (is("team-destroyed-in-use")) gex_Coll_BarrierNB(pair_of_ranks, 0);
+  if (is("team-destroyed-in-use")) gex_TM_Destroy(pair_of_ranks, NULL, GEX_FLAG_GLOBALLY_QUIESCED); /* at team-destroyed-in-use */
+  if (is("team-destroyed") || is("team-destroyed-asked")) gex_TM_Destroy(gone, NULL, GEX_FLAG_GLOBALLY_QUIESCED);
+  if (is("team-destroyed")) gex_Coll_BarrierNB(gone, 0); /* at team-destroyed */
+  if (is("team-destroyed-asked")) gex_TM_QueryRank(gone); /* at team-destroyed-asked */
+  if (is("team-message-to-nobody")) gex_AM_RequestShort0(pair_of_ranks, 2, 202, 0);
+  if (is("team-put-to-nobody")) gex_RMA_PutBlocking(pair_of_ranks, 2, own, bytes, 4, 0);
+  if (is("team-root-is-nobody")) gex_Coll_BroadcastNB(pair_of_ranks, 2, bytes, bytes, 4, 0);
+  if (is("team-translates-nobody")) gex_TM_TranslateRankToJobrank(pair_of_ranks, 2);
+}
+
+static void endpoints(void) {
+  gex_EP_t second, third;
+  gex_Segment_t given, library;
+  void *text = bytes;
+  if (is("message-by-pair")) gex_AM_RequestShort0(gex_TM_Pair(ep, 5), 0, 202, 0);
+  if (is("pair-past-all")) gex_RMA_PutBlocking(gex_TM_Pair(ep, 64), 0, own, bytes, 4, 0);
+  if (is("segment-attached-destroyed")) gex_Segment_Destroy(segment, 0);
+  if (is("segment-something-destroyed")) gex_Segment_Destroy((gex_Segment_t)text, 0);
+  if (is("kind-destroyed")) gex_MK_Destroy(GEX_MK_HOST, 0);
+  if (is("kind-of-nothing")) gex_MK_QueryClass(GEX_MK_INVALID);
+  if (is("segment-no-client")) gex_Segment_Create(&given, (gex_Client_t)0, NULL, 4096, GEX_MK_HOST, 0);
+  if (is("segment-no-kind")) gex_Segment_Create(&given, client, NULL, 4096, GEX_MK_INVALID, 0);
+  if (is("segment-no-bytes")) gex_Segment_Create(&given, client, bytes, 0, GEX_MK_HOST, 0);
+  if (is("endpoint-no-place")) gex_EP_Create(NULL, client, GEX_EP_CAPABILITY_RMA, 0);
+  if (is("endpoint-for-messages")) gex_EP_Create(&second, client, GEX_EP_CAPABILITY_ALL, 0);
+  if (is("publish-nothing-bound")) CHECK(gex_EP_Create(&second, client, GEX_EP_CAPABILITY_RMA, 0) == GASNET_OK);
+  if (is("publish-nothing-bound")) gex_EP_PublishBoundSegment(tm, &second, 1, 0); /* at publish-nothing-bound */
+  if (strncmp(way, "bound-", 6) != 0) return;
+  CHECK(gex_EP_Create(&second, client, GEX_EP_CAPABILITY_RMA, 0) == GASNET_OK);
+  CHECK(gex_EP_Create(&third, client, GEX_EP_CAPABILITY_RMA, 0) == GASNET_OK);
+  CHECK(gex_Segment_Create(&given, client, NULL, 4096, GEX_MK_HOST, 0) == GASNET_OK);
+  CHECK(gex_Segment_Create(&library, client, NULL, 4096, GEX_MK_HOST, 0) == GASNET_OK);
+  if (is("bound-first")) gex_EP_BindSegment(ep, given, 0);
+  CHECK(gex_EP_BindSegment(second, given, 0) == GASNET_OK);
+  if (is("bound-again")) gex_EP_BindSegment(second, library, 0);
+  if (is("bound-twice")) gex_EP_BindSegment(third, given, 0);
+  if (is("bound-something")) gex_EP_BindSegment(third, (gex_Segment_t)text, 0);
+  if (is("bound-destroyed")) gex_Segment_Destroy(given, 0);
+  if (is("bound-unpublished")) gex_RMA_PutBlocking(gex_TM_Pair(ep, 1), 0, own, bytes, 4, 0);
+}
+
 /* Nobody waits for what will not come. */
 static void serve(void) {
   /* at no-such-handler, wrong-count, handler-keeps-lock, handler-leaves-prepared */ for (;; usleep(500)) gasnet_AMPoll();
@@ -355,6 +418,7 @@ int main(int argc, char **argv) {
   own = (unsigned char *)gex_Segment_QueryAddr(segment);
   memset(own, (int)me + 1, gex_Segment_QuerySize(segment));
   if (is("exit-by-all") || (me == 0 && strstr(way, "-chosen"))) signal(SIGQUIT, quits);
+  make_teams();
   gex_Coll_BarrierBlocking(tm, 0);
   if (me == doer() && is_pending()) pending = gex_Coll_BarrierNB(tm, 0);
   if (is("exit-by-all")) gasnet_exit(6);
@@ -369,7 +433,9 @@ int main(int argc, char **argv) {
     events();
     locks();
     barriers();
-  collectives();
+    collectives();
+    teams();
+    endpoints();
   }
   if (argc > 2) intact();
   serve();

@@ -7,9 +7,11 @@ use gasworks_testkit::{Cmd, Log, nic};
 use std::path::{Path, PathBuf};
 
 /// Programs that any number of ranks can run, and whether they start threads.
-pub const PROGRAMS: [(&str, bool); 7] = [
+pub const PROGRAMS: [(&str, bool); 9] = [
     ("memory", false),
     ("collectives", false),
+    ("teams", false),
+    ("segments", false),
     ("messages", false),
     ("legacy", false),
     ("granted", false),

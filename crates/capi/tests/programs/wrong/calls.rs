@@ -20,7 +20,7 @@ use Optimised::{Code, GoesOn, Same, Says, Untried};
 pub type Wrong = (&'static str, &'static str, Optimised);
 
 /// All wrong calls, in groups.
-pub const GROUPS: [(&str, &[Wrong]); 12] = [
+pub const GROUPS: [(&str, &[Wrong]); 14] = [
     ("start", START),
     ("objects", OBJECTS),
     ("handlers", HANDLERS),
@@ -33,6 +33,8 @@ pub const GROUPS: [(&str, &[Wrong]); 12] = [
     ("locks", LOCKS),
     ("barriers", BARRIERS),
     ("collectives", COLLECTIVES),
+    ("teams", TEAMS),
+    ("endpoints", ENDPOINTS),
 ];
 
 /// Before the job and its segment are there.
@@ -69,7 +71,7 @@ const OBJECTS: &[Wrong] = &[
     ("something-as-team", "is no team", GoesOn),
     ("odd-endpoint", "is no endpoint", Untried),
     ("pair-of-nothing", "gex_TM_Pair: the endpoint is null", GoesOn),
-    ("pair-too-high", "gex_RMA_PutBlocking: a pair with endpoint 5: each rank has endpoint 0 alone", Same),
+    ("pair-too-high", "gex_RMA_PutBlocking: a pair with endpoint 5: that of rank 0 was not published", Same),
     ("no-way-of-waiting", "gasnet_set_waitmode: 7 is no way of waiting", GoesOn),
     ("no-name", "gasnet_getenv: the name is null", Same),
     ("info-nowhere", "gasnet_getSegmentInfo: 3 places at 0x0", GoesOn),
@@ -360,4 +362,61 @@ const COLLECTIVES: &[Wrong] = &[
     ("collective-other-size", "gex_Coll_ReduceToAllNB: the type has 4 bytes, not 8", Same),
     ("collective-user-type", "gex_Coll_ReduceToAllNB: the operation 0x8 is none for GEX_DT_USER", Same),
     ("collective-too-much", "elements of 8 bytes are more than there can be", Same),
+];
+
+/// Of teams.
+const TEAMS: &[Wrong] = &[
+    ("team-none-split", "gex_TM_Split: the team is GEX_TM_INVALID", Same),
+    ("team-pair-split", " is no team, but a pair of endpoints", Same),
+    ("team-several", "gex_TM_Create: 2 new teams: a rank makes one at a time", Same),
+    ("team-of-nobody", "gex_TM_Create: a team without a member", Same),
+    (
+        "team-of-third-endpoints",
+        "gex_TM_Create: member 1 is endpoint 3 of rank 1: teams are of first endpoints",
+        Same,
+    ),
+    (
+        "team-of-strangers",
+        "gex_TM_Create: member 0 is rank 2 of the job, which is none of the old team's",
+        Same,
+    ),
+    ("team-everyone-destroyed", "gex_TM_Destroy: the team of all ranks stays as long as the job", Same),
+    ("team-something-destroyed", " is no team", Same),
+    ("team-destroyed-in-use", "gex_TM_Destroy: barrier 1 of the team is under way", Same),
+    ("team-destroyed", " is no team", Same),
+    ("team-destroyed-asked", " is no team, but a destroyed object", GoesOn),
+    ("team-message-to-nobody", "gex_AM_RequestShort: there is no rank 2: the team has 2", Same),
+    ("team-put-to-nobody", "gex_RMA_PutBlocking: there is no rank 2: the team has 2", Same),
+    ("team-root-is-nobody", "gex_Coll_BroadcastNB: there is no rank 2: the team has 2", Same),
+    ("team-translates-nobody", "gex_TM_TranslateRankToJobrank: there is no rank 2: the team has 2", Same),
+];
+
+/// Of endpoints beyond the first, their segments, and kinds of memory.
+const ENDPOINTS: &[Wrong] = &[
+    ("message-by-pair", "gex_AM_RequestShort: a pair with endpoint 5: it is for puts and gets", Same),
+    ("pair-past-all", "gex_RMA_PutBlocking: a pair with an endpoint above 63: there are none", Same),
+    ("segment-attached-destroyed", "gex_Segment_Destroy: the segment that was attached stays", Same),
+    ("segment-something-destroyed", " is no segment", Same),
+    ("kind-destroyed", "gex_MK_Destroy: GEX_MK_HOST stays as long as the job", Same),
+    ("kind-of-nothing", "gex_MK_QueryClass: 0x0 is no kind of memory: GEX_MK_HOST is", Same),
+    ("segment-no-client", "gex_Segment_Create: there is no such client", GoesOn),
+    ("segment-no-kind", "gex_Segment_Create: 0x0 is no kind of memory: GEX_MK_HOST is", GoesOn),
+    ("segment-no-bytes", "gex_Segment_Create: 0 bytes at 0x", GoesOn),
+    ("endpoint-no-place", "gex_EP_Create: there is no such client, or no place for the endpoint", GoesOn),
+    (
+        "endpoint-for-messages",
+        "gex_EP_Create: capabilities 0x1f: an endpoint beyond the first is for RMA",
+        GoesOn,
+    ),
+    ("publish-nothing-bound", "gex_EP_PublishBoundSegment: endpoint 1 has no segment", GoesOn),
+    ("bound-first", "gex_EP_BindSegment: the first endpoint's segment is attached", GoesOn),
+    ("bound-again", "gex_EP_BindSegment: endpoint 1 has a segment, which it keeps", GoesOn),
+    ("bound-twice", "gex_EP_BindSegment: the segment is bound to endpoint 1, and to one alone", GoesOn),
+    ("bound-something", " is no segment that was created", GoesOn),
+    ("bound-destroyed", "gex_Segment_Destroy: 0x", Same),
+    (
+        "bound-unpublished",
+        "gex_RMA_PutBlocking: a pair with endpoint 1: that of rank 0 was not published",
+        Same,
+    ),
 ];
