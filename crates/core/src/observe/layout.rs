@@ -8,7 +8,7 @@
 //! | then | the ring of events, [`EVENT_WORDS`] words each |
 
 /// The first word of the file; its last digit is the version of the layout.
-pub(super) const MAGIC: u64 = u64::from_le_bytes(*b"gwobsrv2");
+pub(super) const MAGIC: u64 = u64::from_le_bytes(*b"gwobsrv3");
 
 /// Words of the head.
 pub(super) mod head {
@@ -27,7 +27,7 @@ pub(super) mod head {
     pub const JOBS: usize = 7;
     /// The first of the [`Tally`](super::Tally) words.
     pub const TALLIES: usize = 8;
-    /// When what is still going on began, or 0: a barrier, a handler, a sleep.
+    /// When what is still going on began, or 0: a barrier, a handler, a sleep, a collective.
     pub const OPEN: usize = 32;
     /// What is still going on, as in an event, behind each of those.
     pub const OPEN_WHAT: usize = 36;
@@ -72,11 +72,13 @@ pub enum Op {
     Get,
     /// An atomic operation.
     Atomic,
+    /// A collective, by the bytes that this rank had in it.
+    Collective,
 }
 
 impl Op {
     /// All of them, in the order of their numbers.
-    pub const ALL: [Op; 17] = [
+    pub const ALL: [Op; 18] = [
         Op::RequestShort,
         Op::RequestMedium,
         Op::RequestLong,
@@ -94,6 +96,7 @@ impl Op {
         Op::Put,
         Op::Get,
         Op::Atomic,
+        Op::Collective,
     ];
 
     /// Its name in tables.
@@ -116,6 +119,7 @@ impl Op {
             Op::Put => "put",
             Op::Get => "get",
             Op::Atomic => "atomic operation",
+            Op::Collective => "collective",
         }
     }
 }
@@ -140,11 +144,13 @@ pub enum Tally {
     Barriers,
     /// Nanoseconds from the begin of barriers to their ends.
     BarrierTime,
+    /// Nanoseconds from the begin of collectives to their ends.
+    CollectiveTime,
 }
 
 impl Tally {
     /// All of them, in the order of their numbers.
-    pub const ALL: [Tally; 8] = [
+    pub const ALL: [Tally; 9] = [
         Tally::Polls,
         Tally::EmptyPolls,
         Tally::Busy,
@@ -153,6 +159,7 @@ impl Tally {
         Tally::SleepTime,
         Tally::Barriers,
         Tally::BarrierTime,
+        Tally::CollectiveTime,
     ];
 
     /// Its name in tables.
@@ -166,6 +173,7 @@ impl Tally {
             Tally::SleepTime => "ns asleep",
             Tally::Barriers => "barriers",
             Tally::BarrierTime => "ns in barriers",
+            Tally::CollectiveTime => "ns in collectives",
         }
     }
 }
@@ -234,6 +242,8 @@ pub enum What {
     Get,
     /// An atomic operation.
     Atomic,
+    /// A collective, from its begin until this rank's part was over.
+    Collective,
 }
 
 impl What {
@@ -252,8 +262,88 @@ impl What {
             Put,
             Get,
             Atomic,
+            Collective,
         ];
         all.into_iter().find(|&what| what as u8 == number)
+    }
+}
+
+/// Which collective it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Collective {
+    /// From one to all.
+    Broadcast = 1,
+    /// From all, combined, to one.
+    Reduce,
+    /// From all, combined, to all.
+    ReduceAll,
+    /// From those up to each, combined, to that.
+    Scan,
+    /// From those before each, combined, to that.
+    ScanBefore,
+    /// From all to one.
+    Gather,
+    /// From one to each its own.
+    Scatter,
+    /// From all to all.
+    AllGather,
+    /// From each to each its own.
+    AllToAll,
+    /// From all to one, of each as much as it has.
+    GatherEach,
+    /// From one to each its own, as much as it gets.
+    ScatterEach,
+    /// From each to each its own, as much as it is.
+    AllToAllEach,
+    /// New teams.
+    Teams,
+    /// A barrier by messages.
+    Barrier,
+}
+
+impl Collective {
+    /// All of them, in the order of their numbers.
+    pub const ALL: [Collective; 14] = [
+        Self::Broadcast,
+        Self::Reduce,
+        Self::ReduceAll,
+        Self::Scan,
+        Self::ScanBefore,
+        Self::Gather,
+        Self::Scatter,
+        Self::AllGather,
+        Self::AllToAll,
+        Self::GatherEach,
+        Self::ScatterEach,
+        Self::AllToAllEach,
+        Self::Teams,
+        Self::Barrier,
+    ];
+
+    /// That of a number.
+    pub fn of(number: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| *kind as u8 == number)
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Broadcast => "broadcast",
+            Self::Reduce => "reduce",
+            Self::ReduceAll => "reduce_all",
+            Self::Scan => "scan",
+            Self::ScanBefore => "scan_before",
+            Self::Gather => "gather",
+            Self::Scatter => "scatter",
+            Self::AllGather => "all_gather",
+            Self::AllToAll => "all_to_all",
+            Self::GatherEach => "gather_each",
+            Self::ScatterEach => "scatter_each",
+            Self::AllToAllEach => "all_to_all_each",
+            Self::Teams => "split or create",
+            Self::Barrier => "barrier",
+        }
     }
 }
 
@@ -278,19 +368,29 @@ mod tests {
             assert_eq!(tally as usize, number);
         }
         assert!(head::TALLIES + Tally::ALL.len() <= head::OPEN && head::OPEN_WHAT + 4 <= head::LEN);
-        assert_eq!(counter_at(Op::Atomic, CLASSES.len() - 1) + 2, NAMES_AT);
+        assert_eq!(counter_at(Op::Collective, CLASSES.len() - 1) + 2, NAMES_AT);
         assert_eq!(file_len(0), 8 * EVENTS_AT);
-        assert!(What::from_number(0).is_none() && What::from_number(What::Atomic as u8 + 1).is_none());
+        assert!(What::from_number(0).is_none() && What::from_number(What::Collective as u8 + 1).is_none());
         assert_eq!(What::from_number(What::Put as u8), Some(What::Put));
     }
 
     #[test]
     fn the_file_is_laid_out_as_its_readers_know_it() {
-        assert_eq!((COUNTERS_AT, NAMES_AT, EVENTS_AT), (64, 336, 1360));
-        assert_eq!([0, 1, 3].map(file_len), [10880, 10928, 11024]);
+        assert_eq!((COUNTERS_AT, NAMES_AT, EVENTS_AT), (64, 352, 1376));
+        assert_eq!([0, 1, 3].map(file_len), [11008, 11056, 11152]);
         assert_eq!((counter_at(Op::RequestShort, 0), counter_at(Op::RequestMedium, 2)), (64, 84));
-        assert_eq!(&MAGIC.to_le_bytes(), b"gwobsrv2");
+        assert_eq!(&MAGIC.to_le_bytes(), b"gwobsrv3");
         assert_eq!(CLASSES, [0, 8, 64, 512, 4096, 65536, 1_048_576, u64::MAX]);
+    }
+
+    #[test]
+    fn collectives_have_the_numbers_of_their_order() {
+        let names: std::collections::HashSet<_> = Collective::ALL.map(Collective::name).into_iter().collect();
+        assert_eq!(names.len(), Collective::ALL.len());
+        for (number, kind) in (1..).zip(Collective::ALL) {
+            assert_eq!((kind as u8, Collective::of(number)), (number, Some(kind)));
+        }
+        assert_eq!([Collective::of(0), Collective::of(15)], [None, None]);
     }
 
     #[test]
@@ -298,9 +398,9 @@ mod tests {
         let names = Op::ALL.map(Op::name).into_iter().chain(Tally::ALL.map(Tally::name));
         let all: Vec<_> = names.chain((0..CLASSES.len()).map(class_name)).collect();
         let distinct: std::collections::HashSet<_> = all.iter().collect();
-        assert_eq!((distinct.len(), all.len()), (33, 33));
+        assert_eq!((distinct.len(), all.len()), (35, 35));
         let some = (Op::ReplyLong.name(), Tally::SleepTime.name(), class_name(4));
         assert_eq!(some, ("long reply", "ns asleep", "513 B-4 KiB"));
-        assert!((1..=12).all(|number| What::from_number(number).is_some_and(|what| what as u8 == number)));
+        assert!((1..=13).all(|number| What::from_number(number).is_some_and(|what| what as u8 == number)));
     }
 }

@@ -22,7 +22,7 @@ mod words;
 #[cfg(not(miri))]
 mod tests;
 
-pub use layout::{CLASSES, Op, Tally, What, class_name, class_of, file_len};
+pub use layout::{CLASSES, Collective, Op, Tally, What, class_name, class_of, file_len};
 pub use observer::Observer;
 pub(crate) use observer::Own;
 pub(crate) use recorder::OBSERVE_FD;

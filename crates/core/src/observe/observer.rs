@@ -1,6 +1,6 @@
 //! What is recorded of messages: which they are, and their numbers in the whole job.
 
-use super::layout::{Op, Tally, What};
+use super::layout::{Collective, Op, Tally, What};
 use super::recorder::{About, Open, Recorder};
 use crate::message::{Head, decode};
 use crate::wire::head_of;
@@ -186,6 +186,27 @@ impl Observer {
         let end = clock::monotonic();
         self.recorder.tally(Tally::BarrierTime, end - start);
         self.recorder.event(About::plain(What::Barrier), start, end);
+    }
+
+    /// This rank's part in a collective begins, in which it has so many bytes: when, which is for [`collective_ends`](Self::collective_ends).
+    pub fn collective_begins(&self, kind: Collective, bytes: u64) -> u64 {
+        self.recorder.worked();
+        self.recorder.count(Op::Collective, bytes);
+        let start = clock::monotonic();
+        self.recorder.open(Open::Collective, Self::in_collective(kind, bytes), start);
+        start
+    }
+
+    /// This rank's part in it is over. Several may be under way.
+    pub fn collective_ends(&self, kind: Collective, bytes: u64, start: u64) {
+        self.recorder.worked();
+        let end = clock::monotonic();
+        self.recorder.tally(Tally::CollectiveTime, end - start);
+        self.recorder.close(Open::Collective, Self::in_collective(kind, bytes), start, end);
+    }
+
+    fn in_collective(kind: Collective, bytes: u64) -> About {
+        About { handler: kind as u8, bytes, ..About::plain(What::Collective) }
     }
 
     fn number(counters: &[Box<[AtomicU64]>; 2], kind: usize, peer: Rank) -> u64 {

@@ -74,10 +74,12 @@ pub(super) enum Open {
     Barrier,
     Handler,
     Sleep,
+    /// The latest that was begun.
+    Collective,
 }
 
 impl Open {
-    pub(super) const ALL: [Open; 3] = [Open::Barrier, Open::Handler, Open::Sleep];
+    pub(super) const ALL: [Open; 4] = [Open::Barrier, Open::Handler, Open::Sleep, Open::Collective];
 }
 
 /// What an event was about.

@@ -173,6 +173,32 @@ fn a_barrier_lasts_from_its_begin_to_its_end() {
     assert_eq!(all.tally(Tally::BarrierTime), time);
 }
 
+/// Of two collectives each has a span of its own, by name and bytes, in whatever order they end.
+#[test]
+fn a_collective_is_a_span() {
+    let (file, recorder) = recorder(8);
+    let observer = observer(recorder);
+    let before = monotonic();
+    let first = observer.collective_begins(Collective::Broadcast, 9);
+    let second = observer.collective_begins(Collective::ReduceAll, 600);
+    let open = Recording::read(&file).expect("a recording");
+    assert_eq!(
+        open.events.iter().map(|event| (event.what, event.unfinished)).collect::<Vec<_>>(),
+        [(What::Collective, true)]
+    );
+    observer.collective_ends(Collective::ReduceAll, 600, second);
+    observer.collective_ends(Collective::Broadcast, 9, first);
+    let all = Recording::read(&file).expect("a recording");
+    let mut spans: Vec<_> =
+        all.events.iter().map(|event| (event.handler, event.bytes, event.unfinished)).collect();
+    spans.sort_unstable();
+    assert_eq!(spans, [(Collective::Broadcast as u8, 9, false), (Collective::ReduceAll as u8, 600, false)]);
+    assert!(all.events.iter().all(|event| before <= event.start && event.end <= monotonic()));
+    assert_eq!((all.count(Op::Collective, 2), all.count(Op::Collective, 4)), ((1, 9), (1, 600)));
+    let time = all.events.iter().map(|event| event.end - event.start).sum::<u64>();
+    assert_eq!(all.tally(Tally::CollectiveTime), time);
+}
+
 #[test]
 fn a_file_that_is_none_is_refused_and_a_damaged_one_is_read() {
     let other = gasworks_os::memfd::create("other", 8 * 5000).expect("a file");
@@ -239,7 +265,7 @@ fn an_event_is_read_as_it_was_recorded() {
 fn whatever_is_open_is_unfinished() {
     let (file, recorder) = recorder(8);
     for (at, open) in Open::ALL.into_iter().enumerate() {
-        let what = [What::Barrier, What::HandleReply, What::Sleep][at];
+        let what = [What::Barrier, What::HandleReply, What::Sleep, What::Collective][at];
         recorder.open(open, About { handler: 7, ..About::plain(what) }, 100 + at as u64);
         let all = Recording::read(&file).expect("a recording");
         let event = all.events.last().expect("it is open");
@@ -249,7 +275,7 @@ fn whatever_is_open_is_unfinished() {
         );
         assert_eq!((event.thread, event.end), (all.pid, all.monotonic));
     }
-    assert_eq!(Open::ALL.map(|open| recorder.take_open(open)), [Some(100), Some(101), Some(102)]);
+    assert_eq!(Open::ALL.map(|open| recorder.take_open(open)), [100, 101, 102, 103].map(Some));
     assert_eq!(recorder.take_open(Open::Sleep), None);
     assert!(Recording::read(&file).expect("a recording").events.is_empty());
 }

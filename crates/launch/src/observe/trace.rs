@@ -4,7 +4,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::io;
 
-use gasworks_core::observe::{Event, Recording, What};
+use gasworks_core::observe::{Collective, Event, Recording, What};
 use serde_json::{Value, json};
 
 use super::Origin;
@@ -124,6 +124,10 @@ fn slice(recording: &Recording, event: &Event, rank: usize, ts: f64, dur: f64) -
         What::Idle => ("wait".into(), "wait", json!({ "polls": bytes })),
         What::Sleep => ("sleep".into(), "wait", json!({})),
         What::Barrier => ("barrier".into(), "barrier", json!({})),
+        What::Collective => {
+            let name = Collective::of(event.handler).map_or("collective", Collective::name);
+            (name.into(), "collective", json!({ "bytes": bytes }))
+        }
         What::Put => ("put".into(), "rma", json!({ "to": peer, "bytes": bytes })),
         What::Atomic => ("atomic operation".into(), "rma", json!({ "to": peer, "bytes": bytes })),
         What::Get => ("get".into(), "rma", json!({ "from": peer, "bytes": bytes })),
