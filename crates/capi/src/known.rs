@@ -52,7 +52,7 @@ impl<M: ThreadMode> Known<M> {
 
     /// Whether its barriers are phases of one.
     pub(crate) fn has_phases(&self) -> bool {
-        self.barrier.is_none() || self.team.barrier().is_some()
+        self.barrier.is_none() || self.team.shared().is_some()
     }
 }
 

@@ -43,6 +43,7 @@ pub use flow::{Flow, Patience, WaitMode};
 pub use gasworks_rdma::Engine as Rdma;
 pub use gasworks_rdma::completion::{Categories, OpId};
 pub use gasworks_shmem::barrier::Name;
+pub use gasworks_shmem::board::{self, Board};
 pub use gasworks_sock::sleeper::{Policy, Sleeper};
 pub use handlers::{Also, Entry, Handlers, Signature};
 pub use hsl::HandlerLock;
@@ -51,7 +52,8 @@ pub use sleep::WaitSet;
 pub use team::{Members, TeamError};
 pub use view::{RemoteAddr, TeamRows, View};
 pub use wire::{
-    Arrived, Attributes, Bell, Class, Limits, Reservation, SharedBarrier, TeamBarriers, Wait, Wire, WireError,
+    Arrived, Attributes, Bell, Class, Limits, Reservation, SharedBarrier, SharedTeam, TeamBarriers, Wait,
+    Wire, WireError,
 };
 
 use gasworks_sync::{Mode, Par, ParSync, Seq};

@@ -12,6 +12,7 @@ use crate::message::{First, MAX_HEAD};
 use crate::{Category, Members, Rank};
 use gasworks_shmem::barrier::Name;
 use gasworks_shmem::blocks::Lent;
+use gasworks_shmem::board::Board;
 use gasworks_shmem::doorbell::Doorbell;
 use gasworks_shmem::inbox::Block;
 use gasworks_shmem::queues::{Queue, Queues};
@@ -351,14 +352,29 @@ pub trait SharedBarrier {
 /// How many teams at most of one rank have a barrier of [`TeamBarriers`] at a time: what a mask of slots has room for.
 pub const TEAM_SLOTS: u32 = 24;
 
-/// Barriers in shared memory for teams whose members share it. Each rank has numbered slots, and a team's barrier takes the slot of one
+/// What the members of a team have in shared memory: their barrier, and a board for short collectives, if they have one, on all members alike.
+pub trait SharedTeam: SharedBarrier + Send + Sync {
+    /// The board.
+    fn board(&self) -> Option<&Board<'_>> {
+        None
+    }
+    /// Rings for all members: somebody may be asleep that waits for what this one has done on the board.
+    fn ring(&self) {}
+}
+
+/// Shared memory for teams whose members share it. Each rank has numbered slots, and a team takes the slot of one
 /// number at all its members, who agree on a number that is free at each.
 pub trait TeamBarriers {
-    /// A bit for each of this rank's slots, at most [`TEAM_SLOTS`], in which there is no barrier, nor one which another member has not left.
+    /// A bit for each of this rank's slots, at most [`TEAM_SLOTS`], in which there is no team, nor one which another member has not left.
     fn free_slots(&self) -> u32;
-    /// This rank's side of the barrier of these members in their slots of this number, which must have been free at all of them. It is left
+    /// This rank's side of what these members have in their slots of this number, which must have been free at all of them. It is left
     /// when it is dropped. `None` if a member is not reached through shared memory, on all members alike.
-    fn open(&self, slot: u32, members: &Members) -> Option<Box<dyn SharedBarrier + Send + Sync>>;
+    fn open(&self, slot: u32, members: &Members) -> Option<Arc<dyn SharedTeam>>;
+    /// The same for all ranks of the job, who have a slot of their own for that.
+    fn everyone(&self, members: &Members) -> Option<Arc<dyn SharedTeam>> {
+        let _ = members;
+        None
+    }
 }
 
 #[cfg(test)]

@@ -153,7 +153,7 @@ fn nobody_leaves_the_barrier_of_a_team_before_its_last_has_come() {
             let parity = engine.rank() % 2;
             let key = -i64::from(engine.rank());
             let team = teams.split(engine, everyone, Some(parity), key)?.expect("a team");
-            assert_eq!(team.barrier().is_some(), mapped);
+            assert_eq!(team.shared().is_some(), mapped);
             let (team, size) = (Arc::new(team), 4 - u64::from(parity));
             let barrier = Barrier::<Seq>::new(Way::Team(TeamBarrier::new(teams.clone(), team.clone())));
             let before = heard.load(Ordering::Relaxed);
@@ -190,7 +190,7 @@ fn slots_are_used_again_when_all_have_left_and_else_a_team_meets_by_messages() {
             for round in 0..60u32 {
                 let color = mix(seed, round.into(), engine.rank()) as u32 % 2;
                 let team = Arc::new(teams.split(engine, everyone, Some(color), 0)?.expect("a team"));
-                shared.fetch_add(team.barrier().is_some().into(), Ordering::Relaxed);
+                shared.fetch_add(team.shared().is_some().into(), Ordering::Relaxed);
                 let barrier = Barrier::<Seq>::new(Way::Team(TeamBarrier::new(teams.clone(), team)));
                 for name in [Name::Is(color), Name::Any, Name::Is(round)] {
                     let number = barrier.begin(engine, name)?;

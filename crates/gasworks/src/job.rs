@@ -152,6 +152,7 @@ impl<M: ThreadMode> Job<M> {
             handlers,
             observer,
         };
+        let everyone = Arc::new(teams.everyone(rank, ranks));
         let engine = M::share(Engine::new(parts));
         // SAFETY: inspect.1: the inspector is declared after the engine here and before it in the job, so it is dropped before it.
         let inspector = unsafe { Inspector::start::<M>(&engine, witness, bootstrap.job())? };
@@ -168,7 +169,7 @@ impl<M: ThreadMode> Job<M> {
             engine,
             barrier: Barrier::new(way),
             teams,
-            everyone: Arc::new(gasworks_extended::team::Team::everyone(rank, ranks)),
+            everyone,
             bootstrap,
             allocated: Lock::new(0),
             exchanges: Lock::new(0),

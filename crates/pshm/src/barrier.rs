@@ -1,10 +1,10 @@
-//! The barriers of the ranks that share memory, and of teams of them.
+//! The barriers of the ranks that share memory, and what teams of them have: barriers and boards.
 
 use crate::region::Host;
 use crate::slots::TeamMeeting;
 use gasworks_core::observe::{Standing, Witness};
-use gasworks_core::wire::ring;
-use gasworks_core::{Members, Name, SharedBarrier, TeamBarriers};
+use gasworks_core::wire::{TEAM_SLOTS, ring};
+use gasworks_core::{Board, Members, Name, SharedBarrier, SharedTeam, TeamBarriers};
 use gasworks_shmem::barrier::Barrier;
 use gasworks_sync::Mode;
 use std::marker::PhantomData;
@@ -37,6 +37,17 @@ impl<M: Mode> SharedBarrier for ShmBarrier<M> {
     }
 }
 
+/// With the board of all ranks.
+impl<M: Mode> SharedTeam for ShmBarrier<M> {
+    fn board(&self) -> Option<&Board<'_>> {
+        self.host.board.get()
+    }
+
+    fn ring(&self) {
+        self.host.bells().for_each(ring);
+    }
+}
+
 #[inline]
 fn done<M: Mode>(barrier: &Barrier<'_>) -> Option<Name> {
     if M::PARALLEL { barrier.done() } else { barrier.done_alone() }
@@ -49,7 +60,7 @@ impl Witness for Host {
     }
 }
 
-/// Barriers for teams of the ranks that share memory.
+/// Barriers and boards for teams of the ranks that share memory.
 #[derive(Debug)]
 pub struct ShmTeams<M: Mode> {
     host: Arc<Host>,
@@ -64,23 +75,35 @@ impl<M: Mode> ShmTeams<M> {
 
 impl<M: Mode> TeamBarriers for ShmTeams<M> {
     fn free_slots(&self) -> u32 {
-        self.host.slots.free(|slot| self.host.team_meeting(slot, self.host.me))
+        let host = &self.host;
+        host.slots
+            .free(|slot| host.team_meeting(slot, host.me).zip(host.cell(slot, host.me).map(|(cell, _)| cell)))
     }
 
-    fn open(&self, slot: u32, members: &Members) -> Option<Box<dyn SharedBarrier + Send + Sync>> {
+    fn open(&self, slot: u32, members: &Members) -> Option<Arc<dyn SharedTeam>> {
+        if slot >= TEAM_SLOTS {
+            return None;
+        }
         let host = &self.host;
         let meetings: Option<Box<[_]>> = members.iter().map(|rank| host.team_meeting(slot, rank)).collect();
         let bells: Option<Box<[_]>> = members.iter().map(|rank| host.bell(rank)).collect();
         let (meetings, bells, own) = (meetings?, bells?, members.member_of(host.me)?);
         let barrier = Barrier::new(meetings.iter().copied(), own as usize, host.radix)?;
-        let team = Arc::new(TeamMeeting { barrier, meetings, bells });
+        let team = Arc::new(TeamMeeting { barrier, board: host.board_of(slot, members)?, meetings, bells });
         let is_taken = host.slots.take(slot, team.clone());
         is_taken
-            .then(|| Box::new(TeamBarrier::<M> { host: host.clone(), slot, team, mode: PhantomData }) as _)
+            .then(|| Arc::new(TeamBarrier::<M> { host: host.clone(), slot, team, mode: PhantomData }) as _)
+    }
+
+    fn everyone(&self, members: &Members) -> Option<Arc<dyn SharedTeam>> {
+        let host = &self.host;
+        let board = host.board_of(TEAM_SLOTS, members)?;
+        let is_first = host.board.set(board).is_ok();
+        is_first.then(|| Arc::new(ShmBarrier::<M>::new(host.clone())) as _)
     }
 }
 
-/// A team's barrier in shared memory, which is left when this is dropped.
+/// A team's barrier and board in shared memory, which are left when this is dropped.
 struct TeamBarrier<M: Mode> {
     host: Arc<Host>,
     slot: u32,
@@ -99,6 +122,16 @@ impl<M: Mode> SharedBarrier for TeamBarrier<M> {
     #[inline]
     fn done(&self) -> Option<Name> {
         done::<M>(&self.team.barrier)
+    }
+}
+
+impl<M: Mode> SharedTeam for TeamBarrier<M> {
+    fn board(&self) -> Option<&Board<'_>> {
+        Some(&self.team.board)
+    }
+
+    fn ring(&self) {
+        self.team.bells.iter().for_each(|bell| ring(bell));
     }
 }
 

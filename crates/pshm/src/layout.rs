@@ -6,6 +6,7 @@
 
 use gasworks_core::wire::TEAM_SLOTS;
 use gasworks_shmem::barrier::Meeting;
+use gasworks_shmem::board::{Board, Cell};
 use gasworks_shmem::inbox::{Control, Slot};
 use std::sync::Arc;
 
@@ -18,6 +19,9 @@ pub const MAX_MEDIUM: usize = 64 << 10;
 pub(crate) const SLACK: u32 = 64;
 /// What everything large is aligned to: a multiple of every page size that base pages have on Linux.
 pub(crate) const PAGE: u64 = 64 << 10;
+
+/// The boards that a rank may have a cell in: a team's in each slot, and that of all ranks.
+const BOARDS: usize = TEAM_SLOTS as usize + 1;
 
 /// What even silent ranks touch of one another: the card of each, which is a line, and the barrier's counts. So those of all ranks fill a
 /// few pages, and a rank's queues and its segment cost a peer neither memory nor page tables until the two talk. Behind them lie the counts
@@ -92,6 +96,10 @@ pub(crate) struct Layout {
     pub reply_flags: usize,
     pub request_slots: usize,
     pub reply_slots: usize,
+    /// Its cells of teams' boards, and the buffers that belong to these: one of each slot, and of the team of all ranks. What no team uses
+    /// costs nothing.
+    pub cells: usize,
+    pub buffers: usize,
     pub request_blocks: usize,
     pub reply_blocks: usize,
     /// How many bytes they are.
@@ -137,6 +145,8 @@ impl Shape {
             reply_flags: place(reply_count as usize * 4, 256)?,
             request_slots: place(requests * size_of::<Slot>(), 4096)?,
             reply_slots: place(replies * size_of::<Slot>(), 4096)?,
+            cells: place(BOARDS * size_of::<Cell>(), 4096)?,
+            buffers: place(BOARDS * Board::ROOM, page)?,
             request_blocks: place(offset, page)?,
             reply_blocks: place(reply_count as usize * MAX_MEDIUM, page)?,
             len: 0,
@@ -241,6 +251,8 @@ mod tests {
                 layout.reply_flags + layout.reply_count as usize * 4,
                 layout.request_slots + layout.requests * 256,
                 layout.reply_slots + layout.replies * 256,
+                layout.cells + BOARDS * size_of::<Cell>(),
+                layout.buffers + BOARDS * Board::ROOM,
             ];
             let starts = [
                 layout.reply_control,
@@ -248,6 +260,8 @@ mod tests {
                 layout.reply_flags,
                 layout.request_slots,
                 layout.reply_slots,
+                layout.cells,
+                layout.buffers,
                 layout.request_blocks,
             ];
             assert!(ends.iter().zip(starts).all(|(&end, start)| end <= start), "{layout:?}");

@@ -11,12 +11,14 @@ use crate::announce::Announcement;
 use crate::error::PshmError;
 use crate::layout::{Cards, FileLayout, Layout, MAX_MEDIUM, in_pages};
 use crate::slots::Slots;
+use gasworks_core::Members;
 use gasworks_memory::{Peer, PeerFlags};
 use gasworks_os::jobs::Guard;
 use gasworks_os::memfd::{self, Mapping, Reserved};
 use gasworks_os::{OsError, faults};
 use gasworks_shmem::barrier::{Barrier, Meeting};
 use gasworks_shmem::blocks::Blocks;
+use gasworks_shmem::board::{Board, Cell};
 use gasworks_shmem::doorbell::Doorbell;
 use gasworks_shmem::inbox::Inbox;
 use gasworks_shmem::queues::Seat;
@@ -25,7 +27,7 @@ use gasworks_shmem::view::{self, Shared};
 use gasworks_sync::atomic::{AtomicU32, AtomicU64};
 use gasworks_sync::{Lock, Mode, Par, RawSlice, VolatileSlice};
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// One rank's queues and segment, mapped here: little, for there may be many.
 #[derive(Debug)]
@@ -98,8 +100,10 @@ pub(crate) struct Host {
     pub barrier: Barrier<'static>,
     /// How many ranks meet at each count of a barrier; 0 for all.
     pub radix: usize,
-    /// Barriers of teams.
+    /// What teams have.
     pub slots: Slots,
+    /// The board of all ranks, if they have come to have one.
+    pub board: OnceLock<Board<'static>>,
     /// The size of the pages in which segments are shown.
     pub page: usize,
     /// Where this rank's own segment begins in the file.
@@ -171,6 +175,7 @@ impl Host {
             barrier,
             radix,
             slots: Slots::new(),
+            board: OnceLock::new(),
             regions: regions.into(),
             page: shown_page(layout, announced),
             number: ranks.number(me),
@@ -212,7 +217,26 @@ impl Host {
 
     /// Whether something holds of the barrier of all ranks, and of those of all teams that this rank is in.
     pub(crate) fn all_barriers(&self, mut holds: impl FnMut(&Barrier<'static>) -> bool) -> bool {
-        holds(&self.barrier) && self.slots.all(holds)
+        holds(&self.barrier) && self.slots.all(|team| holds(&team.barrier))
+    }
+
+    /// The same of the boards.
+    pub(crate) fn all_boards(&self, mut holds: impl FnMut(&Board<'static>) -> bool) -> bool {
+        self.board.get().is_none_or(&mut holds) && self.slots.all(|team| holds(&team.board))
+    }
+
+    /// A rank's cell in the board of that number and its buffers, if it is one of those that share memory.
+    pub(crate) fn cell(&self, board: u32, rank: u32) -> Option<(&'static Cell, VolatileSlice<'static>)> {
+        let Region { layout, queues, .. } = self.of(rank)?;
+        let board = board as usize;
+        let cell = view::slice(*queues, layout.cells + board * size_of::<Cell>(), 1)?.first()?;
+        Some((cell, queues.slice(layout.buffers + board * Board::ROOM, Board::ROOM)?))
+    }
+
+    /// The board of that number of these members.
+    pub(crate) fn board_of(&self, board: u32, members: &Members) -> Option<Board<'static>> {
+        let cells: Option<Vec<_>> = members.iter().map(|rank| self.cell(board, rank)).collect();
+        Board::new(cells?, members.member_of(self.me)? as usize)
     }
 
     /// How many bytes of a rank's segment may be used, as it says.

@@ -1,19 +1,21 @@
-//! A rank's slots for barriers of teams.
+//! A rank's slots for what teams have in shared memory.
 //!
-//! In the memory that all share each rank has a meeting for each slot. The barrier of a team is at its members' meetings of one slot,
-//! which are nobody else's meanwhile; so the ranks keep no account in common of who uses what. Whoever leaves the team says so at all
+//! In the memory that all share each rank has a meeting for each slot, and a cell. The barrier of a team is at its members' meetings of one slot,
+//! and its board has their cells, which are nobody else's meanwhile; so the ranks keep no account in common of who uses what. Whoever leaves the team says so at all
 //! of these meetings, and a rank's slot is free again when it finds at its own meeting that all have left.
 
 use gasworks_core::wire::TEAM_SLOTS;
 use gasworks_shmem::barrier::{Barrier, Meeting};
+use gasworks_shmem::board::{Board, Cell};
 use gasworks_shmem::doorbell::Doorbell;
 use gasworks_sync::{Lock, Mode, Par};
 use std::sync::Arc;
 
-/// A team's barrier, seen from this rank.
+/// A team's barrier and board, seen from this rank.
 #[derive(Debug)]
 pub(crate) struct TeamMeeting {
     pub barrier: Barrier<'static>,
+    pub board: Board<'static>,
     /// Of each member.
     pub meetings: Box<[&'static Meeting]>,
     pub bells: Box<[&'static Doorbell]>,
@@ -24,7 +26,7 @@ pub(crate) struct TeamMeeting {
 enum Slot {
     #[default]
     Free,
-    /// A team's barrier.
+    /// A team.
     Used(Arc<TeamMeeting>),
     /// What this rank has left, and so many members have to leave.
     Left(u64),
@@ -40,14 +42,16 @@ impl Slots {
         Self(Lock::new(Default::default()))
     }
 
-    /// A bit for each that is free. `own` is this rank's meeting for a slot.
-    pub fn free(&self, own: impl Fn(u32) -> Option<&'static Meeting>) -> u32 {
+    /// A bit for each that is free. `own` is this rank's meeting for a slot, and its cell.
+    pub fn free(&self, own: impl Fn(u32) -> Option<(&'static Meeting, &'static Cell)>) -> u32 {
         self.0.with(|slots| {
             let mut free = 0;
             for (number, slot) in (0..).zip(slots) {
                 if let Slot::Left(members) = *slot
-                    && own(number).is_some_and(|meeting| meeting.renew(members))
+                    && let Some((meeting, cell)) = own(number)
+                    && meeting.renew(members)
                 {
+                    cell.renew();
                     *slot = Slot::Free;
                 }
                 free |= u32::from(matches!(slot, Slot::Free)) << number;
@@ -56,7 +60,7 @@ impl Slots {
         })
     }
 
-    /// Puts a barrier into one that is free; whether it was.
+    /// Puts a team into one that is free; whether it was.
     pub fn take(&self, number: u32, team: Arc<TeamMeeting>) -> bool {
         self.0.with(|slots| {
             let slot = slots.get_mut(number as usize).filter(|slot| matches!(slot, Slot::Free));
@@ -64,7 +68,7 @@ impl Slots {
         })
     }
 
-    /// Leaves the barrier in one.
+    /// Leaves the team in one.
     pub fn leave(&self, number: u32) {
         let left = self.0.with(|slots| {
             let slot = slots.get_mut(number as usize)?;
@@ -77,10 +81,10 @@ impl Slots {
         left.iter().flat_map(|team| &team.meetings).for_each(|meeting| meeting.leave());
     }
 
-    /// Whether something holds of all barriers here.
-    pub fn all(&self, mut holds: impl FnMut(&Barrier<'static>) -> bool) -> bool {
+    /// Whether something holds of all teams here.
+    pub fn all(&self, mut holds: impl FnMut(&TeamMeeting) -> bool) -> bool {
         self.0.with(|slots| {
-            slots.iter().all(|slot| if let Slot::Used(team) = slot { holds(&team.barrier) } else { true })
+            slots.iter().all(|slot| if let Slot::Used(team) = slot { holds(team) } else { true })
         })
     }
 }

@@ -18,6 +18,7 @@ use gasworks_core::{
 };
 use gasworks_shmem::barrier::Barrier;
 use gasworks_shmem::blocks::{Lent, Stock};
+use gasworks_shmem::board::Board;
 use gasworks_shmem::doorbell::Doorbell;
 use gasworks_shmem::inbox::{Block, Damage, MAX_HEAD, MAX_INLINE, Message, Payload};
 use gasworks_shmem::queues::{Queue, Queues};
@@ -408,6 +409,8 @@ impl<M: Mode> Wire<M> for Pshm<M> {
             return Err(self.corrupt("a barrier counts arrivals that cannot be".into()));
         }
         let may_sleep = self.host.all_barriers(Barrier::arm);
+        // Each board, so that whoever posts in any of them wakes this rank.
+        let may_sleep = self.host.all_boards(Board::arm) && may_sleep;
         if !may_sleep && !M::PARALLEL {
             // A barrier that all have come to keeps a thread awake once, which now looks whether that is what it waits
             // for. Of several threads one may have looked before they came, and would sleep on for another's look.

@@ -65,6 +65,12 @@ impl EventCount {
         before & !ARMED
     }
 
+    /// Whether somebody may be asleep until the next event.
+    #[inline]
+    pub(crate) fn is_armed(&self) -> bool {
+        self.word.load(Relaxed) & ARMED != 0
+    }
+
     /// Takes the sleepers' bit away: the bell must ring afterwards (eventcount.2).
     #[cold]
     pub fn disarm(&self) {

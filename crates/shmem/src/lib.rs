@@ -12,11 +12,13 @@
 //! - [`eventcount`]: counting events so that whoever sleeps until the next is woken.
 //! - [`doorbell`]: waking a rank that sleeps.
 //! - [`barrier`]: the barrier of the ranks that share memory.
+//! - [`board`]: what members of a team post for each other in short collectives.
 //! - [`view`]: typed views of a mapping: the one place with unsafe code.
 #![deny(missing_docs)]
 
 pub mod barrier;
 pub mod blocks;
+pub mod board;
 pub mod credit;
 pub mod doorbell;
 pub mod eventcount;

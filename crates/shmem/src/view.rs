@@ -5,7 +5,7 @@
 //!   included, is a valid value: so a reference to it stays valid whatever a peer writes.
 //! - view.2: a view lies inside the bytes it was cut from and is aligned for its type.
 
-use crate::{barrier::Meeting, doorbell::Doorbell, eventcount::EventCount, inbox};
+use crate::{barrier::Meeting, board::Cell, doorbell::Doorbell, eventcount::EventCount, inbox};
 use gasworks_sync::VolatileSlice;
 use gasworks_sync::atomic::{AtomicU32, AtomicU64};
 
@@ -30,6 +30,8 @@ unsafe impl Shared for inbox::Control {}
 unsafe impl Shared for Doorbell {}
 // SAFETY: view.1: repr(C), atomics alone; the padding behind them is never read.
 unsafe impl Shared for Meeting {}
+// SAFETY: view.1: repr(C), atomics alone, every word of it declared.
+unsafe impl Shared for Cell {}
 
 /// Lays `count` structures over `bytes` from `offset`; `None` if they would not lie inside or not be aligned.
 pub fn slice<T: Shared>(bytes: VolatileSlice<'_>, offset: usize, count: usize) -> Option<&[T]> {

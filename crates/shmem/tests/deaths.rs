@@ -5,11 +5,12 @@
 
 use gasworks_shmem::barrier::{Barrier, Meeting, Name};
 use gasworks_shmem::blocks::Blocks;
+use gasworks_shmem::board::{self, Board};
 use gasworks_shmem::doorbell::Doorbell;
 use gasworks_shmem::inbox::{Block, Claims, Control, Cursor, Inbox, Message, Payload, Slot};
-use gasworks_sync::Par;
 use gasworks_sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use gasworks_sync::fault;
+use gasworks_sync::{Par, VolatileSlice};
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::rc::Rc;
@@ -211,6 +212,41 @@ fn a_rank_that_dies_while_it_leaves_keeps_what_it_has_not_left() {
         assert!(dies_at("barrier.leave.left", nth, leave));
         let renewed: Vec<_> = meetings.iter().map(|meeting| meeting.renew(3)).collect();
         assert_eq!(renewed, [1, 2, 3].map(|number| number <= nth));
+    }
+}
+
+/// What a member that dies has posted is whole, or it is not there; with what it was not through the others wait for it.
+#[test]
+fn a_member_that_dies_has_posted_or_not_and_is_through_or_not() {
+    let room = vec![0u8; Board::ROOM].leak();
+    let room = VolatileSlice::from_mut(room);
+    let points = [
+        ("board.post.filled", false, false),
+        ("board.post.posted", true, false),
+        ("eventcount.disarm.disarmed", true, false),
+        ("board.finish.finished", true, true),
+    ];
+    for (point, has_posted, is_through) in points {
+        let cells = [board::Cell::new(), board::Cell::new()];
+        let [survivor, dead] =
+            [0, 1].map(|own| Board::new(cells.iter().map(|cell| (cell, room)), own).expect("a member"));
+        survivor.wait_for(1, 1);
+        assert!(survivor.arm());
+        let life = || {
+            let _ = dead.post(1, 5, &[3; 20]);
+            let _ = dead.finish(1, true);
+        };
+        assert!(dies_at(point, 1, life), "{point} was not passed");
+        assert_eq!(survivor.posted(1, 1), Ok(has_posted.then_some(5)), "{point}");
+        if has_posted {
+            let mut found = [0; 20];
+            survivor.read(1, 1, 0, &mut found);
+            assert_eq!(found, [3; 20]);
+        }
+        // It sleeps no further where it has looked.
+        assert_eq!(survivor.arm(), !has_posted);
+        (1..=3).for_each(|round| _ = survivor.finish(round, true));
+        assert_eq!((survivor.has_room(8, 0), survivor.has_room(9, 0)), (true, is_through));
     }
 }
 

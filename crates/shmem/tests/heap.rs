@@ -5,6 +5,7 @@
 
 use gasworks_shmem::barrier::{Barrier, Meeting, Name};
 use gasworks_shmem::blocks::Blocks;
+use gasworks_shmem::board::{Board, Cell, INLINE, MAX_POST, SMALL};
 use gasworks_shmem::credit::{Credits, Owed};
 use gasworks_shmem::doorbell::Doorbell;
 use gasworks_shmem::inbox::{
@@ -241,6 +242,64 @@ fn barrier_separates_phases() {
         });
     }
     assert!(Barrier::new(&[Meeting::new()], 1, 0).is_none());
+}
+
+/// Each posts in most rounds, some bytes or many, and reads what others have posted: whole, and of that round.
+#[test]
+fn boards_carry_what_members_post() {
+    for members in [1, 2, 5] {
+        let cells: &Vec<_> = &(0..members).map(|_| Cell::new()).collect();
+        let room = || (0..Board::ROOM / 8).map(|_| AtomicU64::new(0)).collect::<Vec<_>>();
+        let rooms: &Vec<_> = &(0..members).map(|_| room()).collect();
+        let contents = |member: usize, round: u64| {
+            let len = [3, 8, INLINE, INLINE + 1, 200, SMALL, SMALL + 9][(round % 7) as usize];
+            let len = if round % 64 == 1 { MAX_POST } else { len };
+            vec![(member as u64 * 31 + round) as u8; if cfg!(miri) { len.min(300) } else { len }]
+        };
+        let gives = |member: usize, round: u64| round % 3 == 0 || round as usize % members == member;
+        thread::scope(|scope| {
+            for me in 0..members {
+                scope.spawn(move || {
+                    let watchdog = Watchdog::new();
+                    let all =
+                        cells.iter().zip(rooms).map(|(cell, room)| (cell, VolatileSlice::from_words(room)));
+                    let board = Board::new(all, me).expect("a member");
+                    for round in 1..=ROUNDS / 8 {
+                        if gives(me, round) {
+                            let bytes = contents(me, round);
+                            while !board.has_room(round, bytes.len()) {
+                                watchdog.spin();
+                            }
+                            let inline = if bytes.len() > INLINE {
+                                board.buffer(me as u32, round, bytes.len()).expect("a buffer").write(&bytes);
+                                &[][..]
+                            } else {
+                                &bytes
+                            };
+                            let _ = board.post(round, round + me as u64, inline);
+                        }
+                        for member in (0..members).filter(|&member| gives(member, round)) {
+                            let mut found = contents(member, round);
+                            let (wanted, who) = (found.clone(), member as u32);
+                            while board.posted(who, round).expect("nobody is ahead")
+                                != Some(round + member as u64)
+                            {
+                                watchdog.spin();
+                            }
+                            found.fill(0);
+                            match board.buffer(who, round, found.len()).filter(|_| found.len() > INLINE) {
+                                Some(buffer) => buffer.read(&mut found),
+                                None => board.read(who, round, 0, &mut found),
+                            }
+                            assert_eq!(found, wanted, "of {member} in round {round}");
+                        }
+                        assert!(board.may_begin(round));
+                        let _ = board.finish(round, true);
+                    }
+                });
+            }
+        });
+    }
 }
 
 #[test]

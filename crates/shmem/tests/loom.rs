@@ -6,6 +6,8 @@
 
 #[path = "loom/barrier.rs"]
 mod barrier;
+#[path = "loom/board.rs"]
+mod board;
 
 use gasworks_shmem::blocks::{Blocks, Stock};
 use gasworks_shmem::credit::{Credits, Owed};

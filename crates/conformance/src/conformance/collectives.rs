@@ -3,6 +3,9 @@
 use super::pattern::{Random, check, made, tag};
 use super::{Failure, Stage, SuiteMode, require};
 use gasworks::{Error, Team};
+use gasworks_extended::collective::Combine;
+use gasworks_extended::event;
+use gasworks_sync::VolatileSlice;
 
 /// Lengths around what is sent eagerly, what fits into a message, and what goes at a time.
 const LENGTHS: [usize; 9] = [0, 1, 8, 513, 4096, 4097, 65_536, 65_537, 200_001];
@@ -183,6 +186,142 @@ pub(super) fn ahead<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failure> {
     Ok(agent.barrier()?)
 }
 
+/// All kinds one after the other, with lengths around those at which members go another way: so that each follows each.
+pub(super) fn mixed<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failure> {
+    const LENGTHS: [usize; 10] = [0, 8, 104, 112, 120, 1032, 4096, 4104, 16_384, 16_392];
+    let agent = &stage.agent;
+    // All ranks draw the same numbers.
+    let mut random = Random(0x3157);
+    for team in teams(stage)? {
+        let (own, size) = (team.member(), team.size());
+        for round in 0..150u64 {
+            let (kind, len) = (random.below(7), LENGTHS[random.below(LENGTHS.len() as u64) as usize]);
+            let root = random.below(1 << 16) as u32 % size;
+            let mine = |to: u32| made(tag(own, to, round), len);
+            let mut all = vec![0u8; len * size as usize];
+            let count = len / 8;
+            match kind {
+                0 => {
+                    let mut bytes = if own == root { mine(0) } else { vec![7; len] };
+                    team.broadcast(agent, root, &mut bytes)?;
+                    check("a broadcast", tag(root, 0, round), &bytes)?;
+                }
+                1 => {
+                    team.all_gather(agent, &mine(0), &mut all)?;
+                    for (from, block) in (0..).zip(all.chunks_exact(len.max(1))) {
+                        check("gathered by all", tag(from, 0, round), block)?;
+                    }
+                }
+                2 => {
+                    let to: Vec<u8> = (0..size).flat_map(mine).collect();
+                    team.all_to_all(agent, &to, &mut all)?;
+                    for (from, block) in (0..).zip(all.chunks_exact(len.max(1))) {
+                        check("from each to each", tag(from, own, round), block)?;
+                    }
+                }
+                3 => {
+                    team.gather(agent, root, &mine(1), if own == root { &mut all } else { &mut [] })?;
+                    for (from, block) in (0..).zip(all.chunks_exact(len.max(1))).filter(|_| own == root) {
+                        check("gathered", tag(from, 1, round), block)?;
+                    }
+                    let mut back = vec![0; len];
+                    team.scatter(agent, root, &all, &mut back)?;
+                    check("scattered", tag(own, 1, round), &back)?;
+                }
+                4 => {
+                    let mut sums = vec![u64::from(own) + round; count];
+                    team.reduce_all(agent, &mut sums, |a, b| a + b)?;
+                    let size = u64::from(size);
+                    let wanted = size * (size - 1) / 2 + size * round;
+                    require!(sums.iter().all(|&sum| sum == wanted), "a sum of {count}: {:?}", sums.first());
+                }
+                5 => {
+                    let mut last = vec![u64::from(own); count];
+                    team.reduce(agent, root, &mut last, |_, b| b)?;
+                    let wanted = if own == root { size - 1 } else { own };
+                    require!(last.iter().all(|&last| last == wanted.into()), "the last: {:?}", last.first());
+                }
+                _ => {
+                    let mut up_to = vec![1u64; count];
+                    team.scan(agent, &mut up_to, |a, b| a + b)?;
+                    let wanted = u64::from(own) + 1;
+                    require!(up_to.iter().all(|&sum| sum == wanted), "up to {own}: {:?}", up_to.first());
+                    team.scan_before(agent, &mut up_to, |a, b| a + b)?;
+                    let wanted = (1..=u64::from(own)).sum::<u64>().max(u64::from(own == 0));
+                    require!(up_to.iter().all(|&sum| sum == wanted), "before {own}: {:?}", up_to.first());
+                }
+            }
+        }
+    }
+    Ok(agent.barrier()?)
+}
+
+/// Adds numbers of eight bytes.
+struct Sum;
+
+impl Combine for Sum {
+    fn element(&self) -> usize {
+        8
+    }
+
+    fn combine(&mut self, before: &mut [u8], after: &mut [u8]) {
+        for (before, after) in before.as_chunks_mut().0.iter_mut().zip(after.as_chunks().0) {
+            *before = u64::from_ne_bytes(*before).wrapping_add(u64::from_ne_bytes(*after)).to_ne_bytes();
+        }
+    }
+}
+
+/// Many that are begun before any is waited for, short ones and long ones, with others between that are waited for at once.
+pub(super) fn under_way<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failure> {
+    let (agent, engine, me, ranks) = (&stage.agent, stage.job.engine(), stage.rank(), stage.ranks());
+    let (made_by, everyone) = stage.job.teams();
+    // What is under way needs its bytes until it is over, which they outlive.
+    let shared = |bytes: Vec<u8>| VolatileSlice::from_mut(bytes.leak());
+    for late in 0..ranks.min(2) {
+        agent.barrier()?;
+        if me == late {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        let mut begun = Vec::new();
+        for round in 0..24u64 {
+            let len = [8, 5000, 112, 16_384, 40_000, 4096, 120][(round % 7) as usize];
+            let root = round as u32 % ranks;
+            if round % 3 == 2 {
+                let (own, result) = (
+                    shared([me + 1, 0].map(u32::to_ne_bytes).as_flattened().repeat(len / 8)),
+                    shared(vec![0; len]),
+                );
+                let event = made_by.begin_reduce(engine, everyone, None, (own, result), Sum);
+                begun.push((event.map_err(Error::from)?, None, result));
+            } else {
+                let tag = tag(root, late, round);
+                let bytes = shared(if me == root { made(tag, len) } else { vec![0; len] });
+                let event = made_by.begin_broadcast(engine, everyone, root, bytes);
+                begun.push((event.map_err(Error::from)?, Some(tag), bytes));
+            }
+            if round % 8 == 7 {
+                let mut sum = [1u64; 2];
+                stage.job.everyone().reduce_all(agent, &mut sum, |a, b| a + b)?;
+                require!(sum == [u64::from(ranks); 2], "a sum between others: {sum:?}");
+                agent.barrier()?;
+            }
+        }
+        for (event, tag, bytes) in begun.iter().rev() {
+            event::wait(engine, event).map_err(Error::from)?;
+            let mut found = vec![0; bytes.len()];
+            bytes.read(&mut found);
+            match tag {
+                Some(tag) => check("a broadcast under way", *tag, &found)?,
+                None => {
+                    let wanted = u64::from(ranks * (ranks + 1) / 2).to_ne_bytes();
+                    require!(found.as_chunks().0.iter().all(|sum| *sum == wanted), "a sum under way");
+                }
+            }
+        }
+    }
+    Ok(agent.barrier()?)
+}
+
 /// What one member alone is told is wrong, which is none of what comes after it, whichever of the team's collectives it is; and what is the others', too.
 pub(super) fn wrong<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failure> {
     let (agent, everyone, me, ranks) = (&stage.agent, stage.job.everyone(), stage.rank(), stage.ranks());
@@ -197,7 +336,7 @@ pub(super) fn wrong<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failure> {
         check("a broadcast after what was wrong", tag(1, 0, round), &bytes)?;
     }
     // Of other lengths: who gets it is told, whether it comes first or is waited for, and whether it is short or long.
-    for (sent, wanted) in [(8usize, 9000usize), (9000, 8), (8, 16), (9000, 9001)] {
+    for (sent, wanted) in [(8usize, 20_000usize), (20_000, 8), (8, 16), (20_000, 20_001)] {
         for late in [0, 1] {
             let pair = everyone.split(agent, Some(me / 2), 0)?;
             let pair = pair.ok_or_else(|| Failure::Wrong("a member has no team".into()))?;

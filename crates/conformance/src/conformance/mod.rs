@@ -278,6 +278,8 @@ pub fn cases<M: SuiteMode>() -> Vec<Case<M>> {
         case("collective.blocks", 1, collectives::blocks),
         case("collective.scans", 1, collectives::scans),
         case("collective.ahead", 1, collectives::ahead),
+        case("collective.mixed", 1, collectives::mixed),
+        case("collective.under-way", 1, collectives::under_way),
         case("collective.wrong", 2, collectives::wrong),
         case("collective.at-random", 1, collectives::at_random),
     ];

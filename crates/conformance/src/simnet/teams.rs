@@ -3,7 +3,7 @@
 use super::lock::Mutex;
 use super::net::{Meeting, TeamMeeting};
 use super::{SimBarrier, SimRank};
-use gasworks_core::{Members, Name, SharedBarrier, TeamBarriers};
+use gasworks_core::{Members, Name, SharedBarrier, SharedTeam, TeamBarriers};
 use std::sync::Arc;
 
 /// Each rank's slots: few, so that there are teams for which none is left.
@@ -22,7 +22,7 @@ impl TeamBarriers for SimRank {
         own.fold(SLOTS, |free, team| free & !(1 << team.slot))
     }
 
-    fn open(&self, slot: u32, members: &Members) -> Option<Box<dyn SharedBarrier + Send + Sync>> {
+    fn open(&self, slot: u32, members: &Members) -> Option<Arc<dyn SharedTeam>> {
         let members: Box<[u32]> = members.iter().collect();
         let mut teams = self.net.teams.lock();
         let meets = |team: &&TeamMeeting| {
@@ -40,7 +40,7 @@ impl TeamBarriers for SimRank {
             }
         };
         let barrier = SimBarrier { rank: self.clone(), meeting, mine: Mutex::new(0) };
-        Some(Box::new(SimTeamBarrier { barrier, slot }))
+        Some(Arc::new(SimTeamBarrier { barrier, slot }))
     }
 }
 
@@ -52,6 +52,8 @@ impl SharedBarrier for SimTeamBarrier {
         self.barrier.done()
     }
 }
+
+impl SharedTeam for SimTeamBarrier {}
 
 impl Drop for SimTeamBarrier {
     fn drop(&mut self) {

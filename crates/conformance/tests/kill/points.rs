@@ -54,6 +54,7 @@ const TABLE: &[(&str, &[Scenario])] = &[
 /// at the end of a job need not have run everything before.
 const PARTS: &[(&str, &str)] = &[
     ("barrier.leave.", "team"),
+    ("board.", "collective"),
     ("by_process.", "region.given"),
     ("bootstrap.exit.", "barrier"),
     ("collective.", "collective"),

@@ -1,7 +1,7 @@
 //! The barrier of a team: in shared memory where its members have agreed on slots there, else an exchange of names among them.
 
 use crate::Error;
-use crate::collective::{Exchange, Started};
+use crate::collective::{Exchange, Kind, Started, What};
 use crate::team::{Team, Teams};
 use gasworks_core::{CoreMode, Engine, Name};
 use gasworks_sync::{Lock, Mode, Par};
@@ -23,16 +23,20 @@ impl TeamBarrier {
 
     /// Announces this rank.
     pub(super) fn begin<M: CoreMode>(&self, engine: &Engine<M>, name: Name) {
-        if let Some(barrier) = self.team.barrier() {
+        if let Some(barrier) = self.team.shared() {
             return barrier.arrive(name);
         }
-        let phase = Started::new(engine, self.teams.next(&self.team), Exchange::agree(name, 0));
+        let phase = Started::new(
+            engine,
+            self.teams.next(&self.team, What::new(Kind::Barrier, None, 0)),
+            Exchange::agree(name, 0),
+        );
         self.phase.with(|last| *last = Some(phase));
     }
 
     /// The name that all members agree on, once all have begun.
     pub(super) fn done(&self) -> Result<Option<Name>, Error> {
-        if let Some(barrier) = self.team.barrier() {
+        if let Some(barrier) = self.team.shared() {
             return Ok(barrier.done());
         }
         let outcome =

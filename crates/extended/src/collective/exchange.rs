@@ -3,7 +3,8 @@
 //! In step `s` a member sends what it has to the one 2^s before, and takes what the one 2^s further on has sent; after the last step it has
 //! heard, directly or not, of all. Nobody is through before all have begun.
 
-use super::part::{Bytes, Io, Schedule, Stop};
+use super::bytes::{Bytes, Stop};
+use super::part::{Io, Schedule};
 use gasworks_core::Name;
 
 /// So many bytes of a step go at a time.

@@ -1,29 +1,37 @@
-//! Collectives of a team: what all its members do together, by messages.
+//! Collectives of a team: what all its members do together, by messages, or in shared memory where they have a board and what they say is short.
 //!
 //! - [`matching`]: what members send each other, in pieces; it is kept until it is wanted.
 //! - `part`: one rank's part in a collective: a schedule that goes on step by step.
+//! - `round`: where a rank is on its team's board. `short`: collectives that are no more than that.
 //! - `exchange`: all hear what all say. `tree`: from one to all, and from all to one. `spread`: from each its own. `scan`: from all before each.
 //!
 //! A team's collectives are numbered in the order in which its members call them, which is the same on all; several may be under way.
 
+mod bytes;
 mod exchange;
 pub mod matching;
 mod part;
+mod round;
 mod scan;
+mod short;
 mod spread;
 mod tree;
 
 use crate::{Error, Event};
+use bytes::Stop;
 use gasworks_core::{CoreMode, Engine, Machine, Name, OpId, Turned};
 use gasworks_sync::atomic::{AtomicU32, Ordering::Relaxed};
 use gasworks_sync::{Lock, Mode, Par, kill_point};
-use part::{Io, Part, Stop};
+use part::{Io, Part};
 use std::sync::Arc;
 
+pub(crate) use bytes::Bytes;
 pub(crate) use exchange::Exchange;
 pub use matching::TeamNumber;
-pub(crate) use part::{Bytes, Of, Schedule};
+pub(crate) use part::{Of, Schedule};
+pub(crate) use round::{Kind, Round, What};
 pub(crate) use scan::Scan;
+pub(crate) use short::{Combined, Copies, MAX_POST, Short, Steps, is_combined};
 pub(crate) use spread::{AllToAll, Blocks, Gather, Scatter};
 pub(crate) use tree::{Broadcast, Reduce, ReduceAll};
 
@@ -32,7 +40,8 @@ const WINDOW: u32 = 16;
 /// The first step of those meetings.
 const MEETING: u32 = 1 << 30;
 
-/// A schedule that waits until all have met as often as is due before it, and before which they meet where it is due then.
+/// A schedule that waits until all have met as often as is due before it, and before which they meet where it is due then. Where the team has a
+/// board, its members see there how far the others are, and whether they are in the same collective.
 struct Windowed<S> {
     /// How often they have.
     met: Arc<AtomicU32>,
@@ -40,6 +49,9 @@ struct Windowed<S> {
     /// The last that may go ahead.
     is_last: bool,
     meeting: Option<Exchange>,
+    /// On a board: whether this member has said what it is in, and how many have been found to be in the same.
+    has_posted: bool,
+    checked: u32,
     schedule: S,
 }
 
@@ -47,7 +59,8 @@ impl<S: Schedule> Windowed<S> {
     fn new(of: &Of, schedule: S) -> Self {
         let is_last = of.order % WINDOW == WINDOW - 1;
         let meeting = (is_last && !schedule.meets()).then(|| Exchange::agree(Name::Any, MEETING));
-        Self { met: of.met.clone(), due: of.order / WINDOW, is_last, meeting, schedule }
+        let (met, due, has_posted, checked) = (of.met.clone(), of.order / WINDOW, false, 0);
+        Self { met, due, is_last, meeting, has_posted, checked, schedule }
     }
 
     fn have_met(&self) {
@@ -56,10 +69,47 @@ impl<S: Schedule> Windowed<S> {
             self.met.store(self.due.wrapping_add(1), Relaxed);
         }
     }
+
+    /// Goes on in a round on the board.
+    fn turn_on_board(&mut self, io: &mut Io<'_>) -> Result<(), Stop> {
+        let round = |io: &Io<'_>, act: &mut dyn FnMut(&Round<'_>) -> Result<(), Stop>| {
+            io.round().as_ref().map_or(Ok(()), act)
+        };
+        if !self.has_posted {
+            round(io, &mut |round| {
+                round.room(0)?;
+                round.announce();
+                Ok(())
+            })?;
+            self.has_posted = true;
+        }
+        let mut turned = self.schedule.turn(io);
+        if let Err(Stop::Waits | Stop::Busy) = turned {
+            let checked = &mut self.checked;
+            let found = round(io, &mut |round| {
+                *checked = round.check(*checked)?;
+                Ok(())
+            });
+            turned = found.and(turned);
+        }
+        if let Ok(()) | Err(Stop::Failed(_)) = turned {
+            round(io, &mut |round| {
+                round.finish(true);
+                Ok(())
+            })?;
+        }
+        turned
+    }
 }
 
 impl<S: Schedule> Schedule for Windowed<S> {
     fn turn(&mut self, io: &mut Io<'_>) -> Result<(), Stop> {
+        if self.schedule.posts() {
+            return self.schedule.turn(io);
+        }
+        if io.round().is_some() {
+            return self.turn_on_board(io);
+        }
         if self.met.load(Relaxed) < self.due {
             return Err(Stop::Waits);
         }
@@ -98,12 +148,37 @@ pub trait Combine: Send {
 
 /// Does this rank's part in a collective, and polls meanwhile.
 pub(crate) fn run<M: CoreMode, S: Schedule>(engine: &Engine<M>, of: Of, schedule: S) -> Result<S, Error> {
-    let (mut part, mut sleeper, mut other) = (part_of(of, schedule), engine.sleeper(), None);
+    let mut part = part_of(of, schedule);
+    turn_until_over(engine, || part.turn(engine))?;
+    Ok(part.schedule.schedule)
+}
+
+/// The same of a short one on a board, which `of` says more of.
+pub(crate) fn run_short<M: CoreMode>(
+    engine: &Engine<M>,
+    round: &Round<'_>,
+    of: impl FnOnce() -> Of,
+    steps: Result<impl Steps, Error>,
+) -> Result<(), Error> {
+    let mut short = match steps {
+        Ok(steps) => Short::new(steps),
+        Err(error) => return Err(refuse(engine, of(), error)),
+    };
+    turn_until_over(engine, || short.turn(round))
+}
+
+/// Turns this rank's part until it is over, and polls meanwhile.
+#[inline]
+fn turn_until_over<M: CoreMode>(
+    engine: &Engine<M>,
+    mut turn: impl FnMut() -> Result<(), Stop>,
+) -> Result<(), Error> {
+    let (mut sleeper, mut other) = (engine.sleeper(), None);
     loop {
-        let polled = match part.turn(engine) {
+        let polled = match turn() {
             Ok(()) => {
                 kill_point!("collective.through");
-                return other.map_or(Ok(part.schedule.schedule), |error| Err(Error::Core(error)));
+                return other.map_or(Ok(()), |error| Err(Error::Core(error)));
             }
             // A credit comes by a message, which ends a sleep; of room in a queue nobody tells, so that sleeps are short at first.
             Err(Stop::Waits | Stop::Busy) => engine.turn(&mut sleeper),
@@ -135,8 +210,14 @@ pub(crate) fn run_if<M: CoreMode, S: Schedule>(
 ) -> Result<S, Error> {
     match schedule {
         Ok(schedule) => run(engine, of, schedule),
-        Err(error) => run(engine, of, Nothing).and(Err(error)),
+        Err(error) => Err(refuse(engine, of, error)),
     }
+}
+
+/// This rank was given something wrong, and has had its turn.
+#[cold]
+pub(crate) fn refuse<M: CoreMode>(engine: &Engine<M>, of: Of, error: Error) -> Error {
+    run(engine, of.of_nothing(), Nothing).err().unwrap_or(error)
 }
 
 /// As [`begin`], or this rank was given something wrong, as in [`run_if`].
@@ -148,9 +229,28 @@ pub(crate) fn begin_if<M: CoreMode, S: Schedule + 'static>(
     match schedule {
         Ok(schedule) => begin(engine, of, schedule),
         Err(error) => {
-            Started::new(engine, of, Nothing);
+            Started::new(engine, of.of_nothing(), Nothing);
             Err(error)
         }
+    }
+}
+
+/// The same of a short one on a board, which `of` says more of.
+pub(crate) fn begin_short<M: CoreMode>(
+    engine: &Engine<M>,
+    round: &Round<'_>,
+    of: impl FnOnce() -> Of,
+    steps: Result<impl Steps + 'static, Error>,
+) -> Result<Event, Error> {
+    let mut short = match steps {
+        Ok(steps) => Short::new(steps),
+        Err(error) => return begin_if(engine, of(), Err::<Nothing, _>(error)),
+    };
+    match short.turn(round) {
+        // Nothing of it is kept where the others were faster.
+        Ok(()) => Ok(Event::DONE),
+        Err(Stop::Failed(error)) => Err(error.into()),
+        Err(Stop::Waits | Stop::Busy) => begin(engine, of(), short),
     }
 }
 

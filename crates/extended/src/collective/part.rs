@@ -1,72 +1,12 @@
 //! One rank's part in a collective: a schedule that goes on step by step, with what it sends and gets.
 
+use super::bytes::{Bytes, Stop};
 use super::matching::{CLEAR_TO_SEND, EAGER, Matching, PIECE, Step, TeamNumber, WORDS};
-use gasworks_core::{Category, CoreMode, Engine, Error, Members, Outgoing, Rank};
+use super::round::{Round, What};
+use gasworks_core::{Category, CoreMode, Engine, Error, Members, Outgoing, Rank, SharedTeam};
 use gasworks_sync::atomic::AtomicU32;
 use gasworks_sync::{VolatileSlice, kill_point};
 use std::sync::Arc;
-
-/// Bytes to be sent: nobody writes them, or somebody may.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Bytes<'a> {
-    Plain(&'a [u8]),
-    Shared(VolatileSlice<'a>),
-}
-
-impl<'a> Bytes<'a> {
-    pub fn len(self) -> usize {
-        match self {
-            Bytes::Plain(bytes) => bytes.len(),
-            Bytes::Shared(bytes) => bytes.len(),
-        }
-    }
-
-    /// So many from a place on, or none if they are not all there.
-    pub fn part(self, from: usize, len: usize) -> Bytes<'a> {
-        let end = from.saturating_add(len);
-        match self {
-            Bytes::Plain(bytes) => Bytes::Plain(bytes.get(from..end).unwrap_or_default()),
-            Bytes::Shared(bytes) => Bytes::Shared(bytes.slice(from, len).unwrap_or(VolatileSlice::EMPTY)),
-        }
-    }
-
-    /// Copies all of them out.
-    pub fn read(self, to: &mut [u8]) {
-        match self {
-            Bytes::Plain(bytes) => to.copy_from_slice(bytes),
-            Bytes::Shared(bytes) => bytes.read(to),
-        }
-    }
-
-    /// Copies all of them to a place of as many, unless they lie there.
-    pub fn copy_to(self, to: VolatileSlice<'_>) {
-        match self {
-            Bytes::Plain(bytes) => to.write(bytes),
-            Bytes::Shared(bytes) if bytes.as_ptr() == to.as_ptr() => {}
-            Bytes::Shared(bytes) => bytes.copy_to(to),
-        }
-    }
-}
-
-/// Why a schedule goes no further for now.
-#[derive(Debug)]
-pub(crate) enum Stop {
-    /// It waits for another member.
-    Waits,
-    /// It waits for room or a credit.
-    Busy,
-    /// Nothing will come of it.
-    Failed(Error),
-}
-
-impl From<Error> for Stop {
-    fn from(error: Error) -> Self {
-        match error.is_busy() {
-            true => Stop::Busy,
-            false => Stop::Failed(error),
-        }
-    }
-}
 
 /// What a member does in a collective. It is called again until it is through, and keeps where it was: a call of [`Io`] that stops it is made
 /// again, with the same arguments.
@@ -78,11 +18,19 @@ pub(crate) trait Schedule: Send {
     fn meets(&self) -> bool {
         false
     }
+
+    /// Whether it is one for a board, and goes through its round there by itself.
+    fn posts(&self) -> bool {
+        false
+    }
 }
 
 impl Schedule for Box<dyn Schedule + '_> {
     fn meets(&self) -> bool {
         (**self).meets()
+    }
+    fn posts(&self) -> bool {
+        (**self).posts()
     }
     fn turn(&mut self, io: &mut Io<'_>) -> Result<(), Stop> {
         (**self).turn(io)
@@ -108,13 +56,31 @@ impl<M: CoreMode> Sender for Engine<M> {
 pub(crate) struct Of {
     pub matching: Arc<Matching>,
     pub team: TeamNumber,
-    /// How many the team had begun before.
+    /// How many the team had begun before; wraps round.
     pub order: u32,
+    /// The same, which does not.
+    pub before: u64,
+    pub what: What,
     pub members: Arc<Members>,
     /// Which member this rank is.
     pub own: u32,
     /// How often the team's members have met, for how far they may go ahead.
     pub met: Arc<AtomicU32>,
+    /// What they have in shared memory.
+    pub shared: Option<Arc<dyn SharedTeam>>,
+}
+
+impl Of {
+    /// Its round on the team's board, if that has one.
+    pub fn round(&self) -> Option<Round<'_>> {
+        let place = (self.team, &*self.members, self.own);
+        Round::new(self.shared.as_deref(), place, self.before, self.what)
+    }
+
+    /// The same where this rank does nothing.
+    pub fn of_nothing(self) -> Self {
+        Self { what: What::NOTHING, ..self }
+    }
 }
 
 /// How far a schedule's last call has come.
@@ -171,6 +137,11 @@ pub(crate) struct Io<'a> {
 }
 
 impl Io<'_> {
+    /// The round on the team's board, if that has one.
+    pub fn round(&self) -> Option<Round<'_>> {
+        self.of.round()
+    }
+
     /// How many members there are.
     pub fn size(&self) -> u32 {
         self.of.members.size()

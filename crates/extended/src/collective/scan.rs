@@ -4,7 +4,8 @@
 //! front of its own.
 
 use super::Combine;
-use super::part::{Bytes, Io, Schedule, Stop};
+use super::bytes::{Bytes, Stop};
+use super::part::{Io, Schedule};
 use super::tree::{Aligned, chunk, part};
 use gasworks_sync::VolatileSlice;
 

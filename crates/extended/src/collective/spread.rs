@@ -2,7 +2,8 @@
 //!
 //! Short blocks of the same length go along the tree, those of all below a member at once; others straight to where they belong, a chunk at a time.
 
-use super::part::{Bytes, Io, Schedule, Stop};
+use super::bytes::{Bytes, Stop};
+use super::part::{Io, Schedule};
 use super::tree::{CHUNK, Place, chunk, part};
 use gasworks_sync::VolatileSlice;
 

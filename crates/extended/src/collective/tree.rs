@@ -4,7 +4,8 @@
 //! where they send and the furthest, which has most below it, first where they are sent to.
 
 use super::Combine;
-use super::part::{Bytes, Io, Schedule, Stop};
+use super::bytes::{Bytes, Stop};
+use super::part::{Io, Schedule};
 use gasworks_sync::VolatileSlice;
 
 /// The bit of a step by which the first member sends a result to the root.

@@ -2,8 +2,8 @@
 
 use super::{Team, Teams};
 use crate::collective::{
-    self, AllToAll, Blocks, Broadcast, Bytes, Combine, Exchange, Gather, Reduce, ReduceAll, Scan, Scatter,
-    Schedule,
+    self, AllToAll, Blocks, Broadcast, Bytes, Combine, Combined, Copies, Exchange, Gather, Kind, MAX_POST,
+    Of, Reduce, ReduceAll, Round, Scan, Scatter, Schedule, Steps, What, is_combined,
 };
 use crate::{Error, Event};
 use gasworks_core::{CoreMode, Engine, Name, TeamError};
@@ -11,6 +11,8 @@ use gasworks_sync::VolatileSlice;
 
 // Each takes its place among the team's collectives, whatever it was given: a member that was given something wrong has had its turn all the same, or its next
 // collective would be the others' last one.
+
+// A short one is on the board of a team that has one: which it is depends on the kind, the bytes and the team alone, so that all members choose the same.
 
 /// Whether a team has such a member.
 fn is_member(team: &Team, member: u32) -> Result<(), Error> {
@@ -97,6 +99,23 @@ fn blocks_of_both(
 }
 
 impl Teams {
+    /// A collective that has a round on the board.
+    #[inline]
+    fn on_board<M: CoreMode>(
+        &self,
+        engine: &Engine<M>,
+        team: &Team,
+        round: &Round<'_>,
+        steps: Result<impl Steps, Error>,
+    ) -> Result<(), Error> {
+        collective::run_short(engine, round, || self.of(team, round), steps)
+    }
+
+    /// The same collective, with what a machine needs of it.
+    fn of(&self, team: &Team, round: &Round<'_>) -> Of {
+        self.at(team, round.before(), round.what())
+    }
+
     /// The bytes of each member come to member `root`, one's behind the other's. Elsewhere `all` is not looked at, nor what lengths there are. Collective, as
     /// [`broadcast`](Self::broadcast).
     ///
@@ -111,9 +130,18 @@ impl Teams {
         (all, lengths): (&mut [u8], Lengths<'_>),
     ) -> Result<(), Error> {
         let blocks = blocks_at("gather", team, root, (all.len(), own.len()), lengths);
-        let all = VolatileSlice::from_mut(all);
-        let schedule = blocks.map(|blocks| Gather::new(root, Bytes::Plain(own), all, blocks));
-        collective::run_if(engine, self.next(team), schedule).map(drop)
+        let (all, own) = (VolatileSlice::from_mut(all), Bytes::Plain(own));
+        let what = match lengths {
+            Lengths::Equal => What::new(Kind::Gather, Some(root), own.len()),
+            Lengths::Each(_) => What::new(Kind::GatherEach, Some(root), 0),
+        };
+        let is_short = matches!(lengths, Lengths::Equal) && own.len() <= MAX_POST;
+        if let Some(round) = team.next_on_board(what, is_short) {
+            let steps = blocks.map(|_| Copies::gather(team.place(), Some(root), own, all));
+            return self.on_board(engine, team, &round, steps);
+        }
+        let schedule = blocks.map(|blocks| Gather::new(root, own, all, blocks));
+        collective::run_if(engine, self.next(team, what), schedule).map(drop)
     }
 
     /// Each member gets its part of the bytes of member `root`, where they lie one behind the other. Elsewhere `all` is not looked at, nor what lengths there are.
@@ -130,9 +158,19 @@ impl Teams {
         own: &mut [u8],
     ) -> Result<(), Error> {
         let blocks = blocks_at("scatter", team, root, (all.len(), own.len()), lengths);
-        let own = VolatileSlice::from_mut(own);
-        let schedule = blocks.map(|blocks| Scatter::new(root, Bytes::Plain(all), own, blocks));
-        collective::run_if(engine, self.next(team), schedule).map(drop)
+        let (all, own) = (Bytes::Plain(all), VolatileSlice::from_mut(own));
+        let what = match lengths {
+            Lengths::Equal => What::new(Kind::Scatter, Some(root), own.len()),
+            Lengths::Each(_) => What::new(Kind::ScatterEach, Some(root), 0),
+        };
+        let posted = own.len().saturating_mul(team.members().size() as usize);
+        let is_short = matches!(lengths, Lengths::Equal) && posted <= MAX_POST;
+        if let Some(round) = team.next_on_board(what, is_short) {
+            let steps = blocks.map(|_| Copies::scatter(team.place(), root, all, own));
+            return self.on_board(engine, team, &round, steps);
+        }
+        let schedule = blocks.map(|blocks| Scatter::new(root, all, own, blocks));
+        collective::run_if(engine, self.next(team, what), schedule).map(drop)
     }
 
     /// The bytes of each member, as many, come to all, one's behind the other's. Collective, as [`broadcast`](Self::broadcast).
@@ -148,15 +186,21 @@ impl Teams {
     ) -> Result<(), Error> {
         let (size, len) = (team.members().size(), own.len());
         let blocks = blocks("all_gather", team, (all.len(), len), Lengths::Equal);
+        let what = What::new(Kind::AllGather, None, len);
+        if let Some(round) = team.next_on_board(what, len <= MAX_POST) {
+            let to = VolatileSlice::from_mut(all);
+            let steps = blocks.map(|_| Copies::gather(team.place(), None, Bytes::Plain(own), to));
+            return self.on_board(engine, team, &round, steps);
+        }
         if let Ok(blocks) = &blocks
             && !blocks.are_short(size)
         {
             let (to, from) = ((Bytes::Plain(own), Blocks::same(len, size)), VolatileSlice::from_mut(all));
             let schedule = AllToAll::new(to, (from, blocks.clone()));
-            return collective::run(engine, self.next(team), schedule).map(drop);
+            return collective::run(engine, self.next(team, what), schedule).map(drop);
         }
         let schedule = blocks.map(|_| Exchange::append(own.into()));
-        let heard = collective::run_if(engine, self.next(team), schedule)?.heard();
+        let heard = collective::run_if(engine, self.next(team, what), schedule)?.heard();
         // They begin with this member's own.
         let behind = heard.len() - team.own() as usize * own.len();
         let (after, before) = heard.split_at(behind);
@@ -180,9 +224,17 @@ impl Teams {
         lengths: Option<[&[usize]; 2]>,
     ) -> Result<(), Error> {
         let blocks = blocks_of_both(team, (to.len(), from.len()), lengths);
-        let from = VolatileSlice::from_mut(from);
-        let schedule = blocks.map(|[going, coming]| AllToAll::new((Bytes::Plain(to), going), (from, coming)));
-        collective::run_if(engine, self.next(team), schedule).map(drop)
+        let (to, from) = (Bytes::Plain(to), VolatileSlice::from_mut(from));
+        let what = match lengths {
+            None => What::new(Kind::AllToAll, None, to.len()),
+            Some(_) => What::new(Kind::AllToAllEach, None, 0),
+        };
+        if let Some(round) = team.next_on_board(what, lengths.is_none() && to.len() <= MAX_POST) {
+            let steps = blocks.map(|_| Copies::all_to_all(team.place(), to, from));
+            return self.on_board(engine, team, &round, steps);
+        }
+        let schedule = blocks.map(|[going, coming]| AllToAll::new((to, going), (from, coming)));
+        collective::run_if(engine, self.next(team, what), schedule).map(drop)
     }
 
     /// What members before this one have, as many bytes, is combined, with its own or without, and replaces that; the first member's stays as it is. Collective, as
@@ -198,8 +250,16 @@ impl Teams {
         with_own: bool,
         combine: impl Combine,
     ) -> Result<(), Error> {
-        let schedule = Scan::new(VolatileSlice::from_mut(bytes), with_own, combine);
-        collective::run(engine, self.next(team), schedule).map(drop)
+        let (len, bytes) = (bytes.len(), VolatileSlice::from_mut(bytes));
+        let what = What::new(if with_own { Kind::Scan } else { Kind::ScanBefore }, None, len);
+        if let Some(round) =
+            team.next_on_board(what, is_combined(len, combine.element(), team.members().size()))
+        {
+            let steps = Combined::scan(team.place(), bytes, with_own, combine);
+            return self.on_board(engine, team, &round, Ok(steps));
+        }
+        let schedule = Scan::new(bytes, with_own, combine);
+        collective::run(engine, self.next(team, what), schedule).map(drop)
     }
 
     /// The bytes of member `root` go to all members, each of which has room for as many. Collective: returns when this rank's part is over.
@@ -213,8 +273,14 @@ impl Teams {
         root: u32,
         bytes: &mut [u8],
     ) -> Result<(), Error> {
-        let schedule = is_member(team, root).map(|()| Broadcast::new(root, VolatileSlice::from_mut(bytes)));
-        collective::run_if(engine, self.next(team), schedule).map(drop)
+        let (given, bytes) = (is_member(team, root), VolatileSlice::from_mut(bytes));
+        let what = What::new(Kind::Broadcast, Some(root), bytes.len());
+        if let Some(round) = team.next_on_board(what, bytes.len() <= MAX_POST) {
+            let steps = given.map(|()| Copies::broadcast(team.own(), root, bytes));
+            return self.on_board(engine, team, &round, steps);
+        }
+        let schedule = given.map(|()| Broadcast::new(root, bytes));
+        collective::run_if(engine, self.next(team, what), schedule).map(drop)
     }
 
     /// What all members have, as many bytes, is combined, and replaces it at member `root`, or at all members where that is `None`. Collective, as
@@ -230,9 +296,14 @@ impl Teams {
         bytes: &mut [u8],
         combine: impl Combine,
     ) -> Result<(), Error> {
-        let bytes = VolatileSlice::from_mut(bytes);
-        let schedule = reduction(team, root, bytes, bytes, combine);
-        collective::run_if(engine, self.next(team), schedule).map(drop)
+        let (given, bytes) = (is_root(team, root), VolatileSlice::from_mut(bytes));
+        let (what, is_short) = reduction(team, root, bytes.len(), &combine);
+        if let Some(round) = team.next_on_board(what, is_short) {
+            let steps = given.map(|()| Combined::reduce(team.place(), root, (bytes, bytes), combine));
+            return self.on_board(engine, team, &round, steps);
+        }
+        let schedule = given.map(|()| by_tree(root, (bytes, bytes), combine));
+        collective::run_if(engine, self.next(team, what), schedule).map(drop)
     }
 
     /// A barrier by messages; the event says when all members have come. It has its turn among the team's collectives, of which several may be under way.
@@ -240,7 +311,8 @@ impl Teams {
     /// # Errors
     /// Those of [`broadcast`](Self::broadcast) that are known at once. What fails later a poll returns.
     pub fn begin_barrier<M: CoreMode>(&self, engine: &Engine<M>, team: &Team) -> Result<Event, Error> {
-        collective::begin_if(engine, self.next(team), Ok(Exchange::agree(Name::Any, 0)))
+        let what = What::new(Kind::Barrier, None, 0);
+        collective::begin_if(engine, self.next(team, what), Ok(Exchange::agree(Name::Any, 0)))
     }
 
     /// As [`broadcast`](Self::broadcast); the event says when this rank's part is over. The bytes are in use until then.
@@ -254,8 +326,14 @@ impl Teams {
         root: u32,
         bytes: VolatileSlice<'static>,
     ) -> Result<Event, Error> {
-        let schedule = is_member(team, root).map(|()| Broadcast::new(root, bytes));
-        collective::begin_if(engine, self.next(team), schedule)
+        let given = is_member(team, root);
+        let what = What::new(Kind::Broadcast, Some(root), bytes.len());
+        if let Some(round) = team.next_on_board(what, bytes.len() <= MAX_POST) {
+            let steps = given.map(|()| Copies::broadcast(team.own(), root, bytes));
+            return collective::begin_short(engine, &round, || self.of(team, &round), steps);
+        }
+        let schedule = given.map(|()| Broadcast::new(root, bytes));
+        collective::begin_if(engine, self.next(team, what), schedule)
     }
 
     /// As [`reduce`](Self::reduce) of `own` to `result`, which may be the same; the event says when this rank's part is over. The bytes are in use until
@@ -271,21 +349,35 @@ impl Teams {
         (own, result): (VolatileSlice<'static>, VolatileSlice<'static>),
         combine: impl Combine + 'static,
     ) -> Result<Event, Error> {
-        let schedule = reduction(team, root, own, result, combine);
-        collective::begin_if(engine, self.next(team), schedule)
+        let given = is_root(team, root);
+        let (what, is_short) = reduction(team, root, own.len(), &combine);
+        if let Some(round) = team.next_on_board(what, is_short) {
+            let steps = given.map(|()| Combined::reduce(team.place(), root, (own, result), combine));
+            return collective::begin_short(engine, &round, || self.of(team, &round), steps);
+        }
+        let schedule = given.map(|()| by_tree(root, (own, result), combine));
+        collective::begin_if(engine, self.next(team, what), schedule)
     }
 }
 
-fn reduction<'a>(
-    team: &Team,
+/// Whether a team has the root, if there is one.
+fn is_root(team: &Team, root: Option<u32>) -> Result<(), Error> {
+    root.map_or(Ok(()), |root| is_member(team, root))
+}
+
+/// Which reduction it is, and whether it is one for a board.
+fn reduction(team: &Team, root: Option<u32>, len: usize, combine: &impl Combine) -> (What, bool) {
+    let kind = if root.is_some() { Kind::Reduce } else { Kind::ReduceAll };
+    (What::new(kind, root, len), is_combined(len, combine.element(), team.members().size()))
+}
+
+fn by_tree<'a>(
     root: Option<u32>,
-    own: VolatileSlice<'a>,
-    result: VolatileSlice<'a>,
+    (own, result): (VolatileSlice<'a>, VolatileSlice<'a>),
     combine: impl Combine + 'a,
-) -> Result<Box<dyn Schedule + 'a>, Error> {
-    root.map_or(Ok(()), |root| is_member(team, root))?;
-    Ok(match root {
+) -> Box<dyn Schedule + 'a> {
+    match root {
         Some(root) => Box::new(Reduce::new(root, own, result, combine)),
         None => Box::new(ReduceAll::new(own, result, combine)),
-    })
+    }
 }

@@ -2,15 +2,15 @@
 //!
 //! Each member tells all others a few words; from what all have said each finds the same teams. A team's number is the rank of its first
 //! member and how many that rank has made: every member of the old team says the number that it would give, so nobody asks for it. So it is
-//! with the team's barrier in shared memory ([`TeamBarriers`]): every member says which of its slots are free, and the lowest that is free
+//! with what the team has in shared memory ([`TeamBarriers`]): every member says which of its slots are free, and the lowest that is free
 //! at all members of the new team is taken. What a rank has said of a slot it says to nobody else until it knows whether it is taken.
 
 use crate::Error;
 use crate::collective::matching::Matching;
-use crate::collective::{self, Exchange, Of};
+use crate::collective::{self, Exchange, Kind, Of, Round, What};
 use gasworks_core::wire::TEAM_SLOTS;
-use gasworks_core::{CoreMode, Engine, Handlers, Members, Rank, SharedBarrier, TeamBarriers, TeamError};
-use gasworks_sync::atomic::{AtomicU32, Ordering::Relaxed};
+use gasworks_core::{CoreMode, Engine, Handlers, Members, Rank, SharedTeam, TeamBarriers, TeamError};
+use gasworks_sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use gasworks_sync::{Lock, Mode, Par};
 use std::sync::Arc;
 
@@ -26,18 +26,21 @@ pub struct Team {
     /// Which of them this rank is.
     own: u32,
     /// How many collectives were begun on it, and how often its members have met for that.
-    begun: AtomicU32,
+    begun: AtomicU64,
     met: Arc<AtomicU32>,
-    /// Its barrier in shared memory, if it has one.
-    barrier: Option<Box<dyn SharedBarrier + Send + Sync>>,
+    /// What it has in shared memory.
+    shared: Option<Arc<dyn SharedTeam>>,
 }
 
 impl Team {
-    /// All ranks.
+    /// All ranks, who have nothing in shared memory for that.
     pub fn everyone(rank: Rank, ranks: u32) -> Self {
-        let members = Arc::new(Members::everyone(ranks));
-        let (begun, met) = (AtomicU32::new(0), Arc::default());
-        Self { number: TeamNumber::EVERYONE, members, own: rank, begun, met, barrier: None }
+        Self::new(TeamNumber::EVERYONE, Members::everyone(ranks), rank, None)
+    }
+
+    fn new(number: TeamNumber, members: Members, own: u32, shared: Option<Arc<dyn SharedTeam>>) -> Self {
+        let (begun, met) = (AtomicU64::new(0), Arc::default());
+        Self { number, members: Arc::new(members), own, begun, met, shared }
     }
 
     /// What all members call it, and no other team is called.
@@ -55,9 +58,28 @@ impl Team {
         self.own
     }
 
-    /// Its barrier in shared memory, if it has one.
-    pub fn barrier(&self) -> Option<&(dyn SharedBarrier + Send + Sync)> {
-        self.barrier.as_deref()
+    /// Which member this rank is, of how many.
+    fn place(&self) -> (u32, u32) {
+        (self.own, self.members.size())
+    }
+
+    /// What it has in shared memory: its barrier, and its board.
+    pub fn shared(&self) -> Option<&dyn SharedTeam> {
+        self.shared.as_deref()
+    }
+
+    /// Takes a place among its collectives: how many were begun before.
+    fn take_place(&self) -> u64 {
+        self.begun.fetch_add(1, Relaxed)
+    }
+
+    /// The next collective, on the board if the team has one, and if it is one for that.
+    fn next_on_board(&self, what: What, is_short: bool) -> Option<Round<'_>> {
+        let place = (self.number, &*self.members, self.own);
+        // Which round it is is known when the place is taken.
+        let has_board = is_short && self.members.size() > 1 && self.shared.as_ref()?.board().is_some();
+        let before = if has_board { self.take_place() } else { return None };
+        Round::new(self.shared(), place, before, what)
     }
 }
 
@@ -107,11 +129,23 @@ impl Teams {
         Ok(Arc::new(Self { matching, made: AtomicU32::new(0), barriers, offered: Lock::new(0) }))
     }
 
+    /// All ranks.
+    pub fn everyone(&self, rank: Rank, ranks: u32) -> Team {
+        let members = Members::everyone(ranks);
+        let shared = self.barriers.as_ref().and_then(|barriers| barriers.everyone(&members));
+        Team::new(TeamNumber::EVERYONE, members, rank, shared)
+    }
+
     /// The next collective of a team. Every member calls them in the same order.
-    pub(crate) fn next(&self, team: &Team) -> Of {
-        let order = team.begun.fetch_add(1, Relaxed);
-        let (matching, members) = (self.matching.clone(), team.members.clone());
-        Of { matching, team: team.number, order, members, own: team.own, met: team.met.clone() }
+    pub(crate) fn next(&self, team: &Team, what: What) -> Of {
+        self.at(team, team.take_place(), what)
+    }
+
+    /// The collective of a team that had begun so many before.
+    fn at(&self, team: &Team, before: u64, what: What) -> Of {
+        let (matching, members, met) = (self.matching.clone(), team.members.clone(), team.met.clone());
+        let (order, shared) = (before as u32, team.shared.clone());
+        Of { matching, team: team.number, order, before, what, members, own: team.own, met, shared }
     }
 
     /// Takes the slots that this rank offers to a new team.
@@ -150,7 +184,12 @@ impl Teams {
     ) -> Result<Vec<Said>, Error> {
         let counter = self.made.fetch_add(1, Relaxed).wrapping_add(1);
         let own = [a, b, kind | u64::from(slots) << 32 | u64::from(counter)].map(u64::to_le_bytes).concat();
-        let bytes = collective::run(engine, self.next(team), Exchange::append(own))?.heard();
+        let bytes = collective::run(
+            engine,
+            self.next(team, What::new(Kind::Teams, None, own.len())),
+            Exchange::append(own),
+        )?
+        .heard();
         let word = |bytes: &[u8]| bytes.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte));
         let said = |block: &[u8]| [&block[..8], &block[8..16], &block[16..]].map(word);
         let mut all: Vec<Said> = bytes.chunks_exact(size_of::<Said>()).map(said).collect();
@@ -181,9 +220,8 @@ impl Teams {
         // The lowest slot that is free at all, if one is.
         let slots = members.iter().fold(SLOTS, |slots, rank| slots & (said(rank) >> 32) as u32);
         let barriers = self.barriers.as_ref().filter(|_| slots != 0);
-        let barrier = barriers.and_then(|barriers| barriers.open(slots.trailing_zeros(), &members));
-        let (begun, met) = (AtomicU32::new(0), Arc::default());
-        Ok(Some(Team { number, members: Arc::new(members), own, begun, met, barrier }))
+        let shared = barriers.and_then(|barriers| barriers.open(slots.trailing_zeros(), &members));
+        Ok(Some(Team::new(number, members, own, shared)))
     }
 
     /// Divides a team: those of its members that pass the same colour are a team, in the order of their keys, and of their numbers in the old one

@@ -2,6 +2,7 @@
 #![cfg(not(gasworks_loom))]
 
 mod blocks;
+mod board;
 mod credit;
 #[allow(unsafe_code)]
 mod inbox;

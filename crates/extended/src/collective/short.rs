@@ -1,0 +1,269 @@
+//! Short collectives of teams that have a board: each member posts what it gives, and copies or combines what others have posted.
+
+use super::Combine;
+use super::bytes::{Bytes, Stop};
+use super::part::{Io, Schedule};
+use super::round::Round;
+pub(crate) use gasworks_core::board::MAX_POST;
+use gasworks_sync::VolatileSlice;
+use std::ops::Range;
+
+/// So many bytes of all members are combined by each; what is longer they share by a tree.
+const MAX_COMBINED: usize = 64 << 10;
+/// Bytes that are combined at a time, and so the largest element.
+const COMBINED: usize = 1024;
+
+/// Whether members of a team of that size who have `len` bytes each combine them by the board.
+pub(crate) fn is_combined(len: usize, element: usize, size: u32) -> bool {
+    len <= MAX_POST && len.saturating_mul(size as usize) <= MAX_COMBINED && (1..=COMBINED).contains(&element)
+}
+
+/// What a member does in a round.
+pub(crate) trait Steps: Send {
+    /// What it posts, if anything.
+    fn gives(&self) -> Option<Bytes<'_>>;
+    /// Of whom it needs what they post.
+    fn needs(&self) -> Range<u32>;
+    /// They have posted.
+    fn take(&mut self, round: &Round<'_>);
+}
+
+/// A member's part.
+pub(crate) struct Short<S> {
+    steps: S,
+    has_posted: bool,
+    /// Up to whom members have posted.
+    seen: Option<u32>,
+    is_over: bool,
+}
+
+impl<S: Steps> Short<S> {
+    pub fn new(steps: S) -> Self {
+        Self { steps, has_posted: false, seen: None, is_over: false }
+    }
+
+    /// Goes on.
+    #[inline]
+    pub fn turn(&mut self, round: &Round<'_>) -> Result<(), Stop> {
+        let turned = self.go_on(round);
+        match &turned {
+            Ok(()) => self.end(round),
+            Err(Stop::Failed(_)) => self.fail(round),
+            Err(Stop::Waits | Stop::Busy) => {}
+        }
+        turned
+    }
+
+    #[inline]
+    fn go_on(&mut self, round: &Round<'_>) -> Result<(), Stop> {
+        let needs = self.steps.needs();
+        let mut seen = match self.seen {
+            Some(seen) => seen,
+            None => {
+                match self.steps.gives() {
+                    Some(bytes) => {
+                        round.room(bytes.len())?;
+                        round.post(bytes);
+                        self.has_posted = true;
+                    }
+                    None => round.begin()?,
+                }
+                needs.start
+            }
+        };
+        while seen < needs.end {
+            self.seen = Some(seen);
+            if seen != round.own() {
+                round.wait_for(seen)?;
+            }
+            seen += 1;
+        }
+        self.seen = Some(seen);
+        self.steps.take(round);
+        Ok(())
+    }
+
+    #[inline]
+    fn end(&mut self, round: &Round<'_>) {
+        self.is_over = true;
+        round.finish(self.has_posted);
+    }
+
+    #[cold]
+    fn fail(&mut self, round: &Round<'_>) {
+        round.give_up(self.has_posted);
+        self.end(round);
+    }
+}
+
+impl<S: Steps> Schedule for Short<S> {
+    fn turn(&mut self, io: &mut Io<'_>) -> Result<(), Stop> {
+        match io.round() {
+            Some(round) => self.turn(&round),
+            // There is none without a board.
+            None => Ok(()),
+        }
+    }
+
+    fn posts(&self) -> bool {
+        true
+    }
+}
+
+/// Copies of what others post: broadcast, gather, scatter, all-gather and all to all.
+pub(crate) struct Copies<'a> {
+    gives: Option<Bytes<'a>>,
+    /// How much all that post do.
+    posted: usize,
+    needs: Range<u32>,
+    /// From where on this member copies of each.
+    from: usize,
+    /// How much, and where to, one behind the other.
+    len: usize,
+    to: VolatileSlice<'a>,
+    /// What it copies of its own.
+    own: Bytes<'a>,
+}
+
+impl<'a> Copies<'a> {
+    /// The root's bytes go to all members.
+    pub fn broadcast(own: u32, root: u32, bytes: VolatileSlice<'a>) -> Self {
+        let (gives, needs) = match own == root {
+            true => (Some(Bytes::Shared(bytes)), 0..0),
+            false => (None, root..root + 1),
+        };
+        let len = bytes.len();
+        Self { gives, posted: len, needs, from: 0, len, to: bytes, own: Bytes::Plain(&[]) }
+    }
+
+    /// The bytes of all members come to the root, or to all.
+    pub fn gather(
+        (own, size): (u32, u32),
+        root: Option<u32>,
+        bytes: Bytes<'a>,
+        to: VolatileSlice<'a>,
+    ) -> Self {
+        let len = bytes.len();
+        let needs = if root.is_none_or(|root| root == own) { 0..size } else { 0..0 };
+        let gives = (root != Some(own)).then_some(bytes);
+        Self { gives, posted: len, needs, from: 0, len, to, own: bytes }
+    }
+
+    /// Each member gets its part of the root's bytes.
+    pub fn scatter((own, size): (u32, u32), root: u32, bytes: Bytes<'a>, to: VolatileSlice<'a>) -> Self {
+        let len = to.len();
+        let (from, posted) = (own as usize * len, size as usize * len);
+        let gives = (own == root).then_some(bytes);
+        Self { gives, posted, needs: root..root + 1, from, len, to, own: bytes.part(from, len) }
+    }
+
+    /// Each member gets its part of the bytes of each, of which there are as many for each.
+    pub fn all_to_all((own, size): (u32, u32), bytes: Bytes<'a>, to: VolatileSlice<'a>) -> Self {
+        let len = to.len() / size as usize;
+        let from = own as usize * len;
+        let (gives, posted) = (Some(bytes), bytes.len());
+        Self { gives, posted, needs: 0..size, from, len, to, own: bytes.part(from, len) }
+    }
+}
+
+impl Steps for Copies<'_> {
+    fn gives(&self) -> Option<Bytes<'_>> {
+        self.gives
+    }
+
+    fn needs(&self) -> Range<u32> {
+        self.needs.clone()
+    }
+
+    #[inline]
+    fn take(&mut self, round: &Round<'_>) {
+        for (at, member) in self.needs.clone().enumerate() {
+            let Some(to) = self.to.slice(at * self.len, self.len) else { return };
+            match member == round.own() {
+                true => self.own.copy_to(to),
+                false => round.read_to(member, self.posted, self.from, to),
+            }
+        }
+    }
+}
+
+/// What members have, combined in their order: reductions and scans.
+pub(crate) struct Combined<'a, C> {
+    gives: bool,
+    needs: Range<u32>,
+    own: VolatileSlice<'a>,
+    to: VolatileSlice<'a>,
+    combine: C,
+}
+
+impl<'a, C: Combine> Combined<'a, C> {
+    /// What all have, at the root or at all.
+    pub fn reduce(
+        (own, size): (u32, u32),
+        root: Option<u32>,
+        (bytes, to): (VolatileSlice<'a>, VolatileSlice<'a>),
+        combine: C,
+    ) -> Self {
+        let needs = if root.is_none_or(|root| root == own) { 0..size } else { 0..0 };
+        Self { gives: root != Some(own), needs, own: bytes, to, combine }
+    }
+
+    /// What those before a member have, with its own or without.
+    pub fn scan((own, size): (u32, u32), bytes: VolatileSlice<'a>, with_own: bool, combine: C) -> Self {
+        let needs = 0..own + u32::from(with_own);
+        Self { gives: own + 1 < size, needs, own: bytes, to: bytes, combine }
+    }
+
+    /// By so many words at a time.
+    #[inline]
+    fn take_by<const WORDS: usize>(&mut self, round: &Round<'_>) {
+        if self.needs.is_empty() {
+            return;
+        }
+        let (mut so_far, mut theirs) = ([0u128; WORDS], [0u128; WORDS]);
+        let (len, element) = (self.own.len(), self.combine.element());
+        let step = size_of_val(&so_far) / element * element;
+        let mut at = 0;
+        while at < len && step > 0 {
+            let count = step.min(len - at);
+            let (mut has_some, range) = (false, ..count);
+            for member in self.needs.clone() {
+                let values = if has_some { &mut theirs } else { &mut so_far };
+                let values = &mut bytemuck::cast_slice_mut(values)[range];
+                match member == round.own() {
+                    true => Bytes::Shared(self.own).part(at, count).read(values),
+                    false => round.read(member, len, at, values),
+                }
+                if has_some {
+                    let [so_far, theirs] =
+                        [&mut so_far, &mut theirs].map(|words| bytemuck::cast_slice_mut(words));
+                    self.combine.combine(&mut so_far[range], &mut theirs[range]);
+                }
+                has_some = true;
+            }
+            if let (true, Some(to)) = (has_some, self.to.slice(at, count)) {
+                to.write(&bytemuck::cast_slice(&so_far)[range]);
+            }
+            at += count;
+        }
+    }
+}
+
+impl<C: Combine> Steps for Combined<'_, C> {
+    fn gives(&self) -> Option<Bytes<'_>> {
+        self.gives.then_some(Bytes::Shared(self.own))
+    }
+
+    fn needs(&self) -> Range<u32> {
+        self.needs.clone()
+    }
+
+    #[inline]
+    fn take(&mut self, round: &Round<'_>) {
+        const FEW: usize = 4;
+        match self.own.len() <= FEW * size_of::<u128>() && self.combine.element() <= FEW * size_of::<u128>() {
+            true => self.take_by::<FEW>(round),
+            false => self.take_by::<{ COMBINED / size_of::<u128>() }>(round),
+        }
+    }
+}

@@ -1,0 +1,297 @@
+//! A board: what the members of a group post for each other, round by round, where all read it.
+//!
+//! Each member has a cell, in which it alone writes. A round, from 1, has a line of every cell: who gives something posts it there, and who needs it
+//! looks there until the line has the round's number. What is short lies in the line itself, so that it costs the passage of one or two lines of the
+//! caches; what is longer lies in one of the member's buffers, of which there is a small one for each line, and a few large ones. Members that are through with a round say so, for those that want to write its lines again.
+//!
+//! # Protocol
+//! - board.1: a member's line and buffer of a round are written by that member alone, and published by the round's number in the line.
+//! - board.2: they are written again, in the round that has the same ones next, only when all members are [through](Board::finish) with the round
+//!   before in them ([`Board::has_room`]). So what was found [posted](Board::posted) stays until whoever found it is through.
+//! - board.3: a member goes through rounds in any order, but none further than [`LINES`] behind its oldest that is not over
+//!   ([`Board::may_begin`]). It says which is the last of those of which none before is missing, and beside it has a bit for each of those beyond.
+//! - board.4: who is going to sleep says so in the first member's cell, and looks again; who has posted something, or is through with a round, looks
+//!   whether anybody sleeps. Between the two each has a fence, so that one of them sees the other.
+//! - board.5: a cell is used by one group after the other, as its owner's [`Meeting`](crate::barrier::Meeting) is (barrier.3), and is made as good as
+//!   new with that.
+
+use crate::eventcount::EventCount;
+use gasworks_sync::atomic::{AtomicU64, Ordering::Relaxed, fence};
+use gasworks_sync::{VolatileSlice, kill_point, ord, racy};
+use thiserror::Error;
+
+/// So many rounds of a member may be under way at a time.
+pub const LINES: u64 = if cfg!(gasworks_loom) { 2 } else { 8 };
+/// The bytes of a small buffer.
+pub const SMALL: usize = 4 << 10;
+/// How many large ones there are, and so how many rounds may have one at a time.
+const LARGES: u64 = 2;
+/// The bytes of a large buffer, and the most that can be posted.
+pub const MAX_POST: usize = 16 << 10;
+/// Where the large ones begin.
+const LARGE: usize = LINES as usize * SMALL;
+/// The bytes that lie in a line.
+pub const INLINE: usize = WORDS * 8;
+const WORDS: usize = 14;
+/// In the word of rounds that a member is through with: the bits of those beyond the last.
+const BEYOND: u32 = 8;
+/// In a word that says what is waited for: who has to post. The rest is the round.
+const MEMBER: u32 = 16;
+/// The members that can be named there; two numbers beyond them say that it is room.
+const MEMBERS: usize = (1 << MEMBER) - 2;
+
+/// A line. Zero bytes are one in which nothing was posted.
+#[repr(C, align(128))]
+#[derive(Debug)]
+struct Line {
+    round: AtomicU64,
+    /// What it is that was posted, in the words of those who use the board.
+    what: AtomicU64,
+    words: [AtomicU64; WORDS],
+}
+
+/// What one member writes, and, if it is the first, the sleepers' word. Zero bytes are a cell of a group that has done nothing yet.
+#[repr(C, align(128))]
+#[derive(Debug)]
+pub struct Cell {
+    lines: [Line; LINES as usize],
+    /// With which rounds the member is through (board.3).
+    through: AtomicU64,
+    apart: [AtomicU64; 15],
+    /// Counts nothing: its sleepers' bit is what matters.
+    sleepers: EventCount,
+    rest: [AtomicU64; 15],
+}
+
+fn zeros<const N: usize>() -> [AtomicU64; N] {
+    core::array::from_fn(|_| AtomicU64::new(0))
+}
+
+impl Cell {
+    /// One of a group that has done nothing yet.
+    pub fn new() -> Self {
+        let line = |_| Line { round: AtomicU64::new(0), what: AtomicU64::new(0), words: zeros() };
+        Self {
+            lines: core::array::from_fn(line),
+            through: AtomicU64::new(0),
+            apart: zeros(),
+            sleepers: EventCount::new(),
+            rest: zeros(),
+        }
+    }
+
+    /// Makes it as good as new. Called by its owner, when its group has left (board.5).
+    pub fn renew(&self) {
+        self.lines
+            .iter()
+            .map(|line| &line.round)
+            .chain([&self.through])
+            .for_each(|word| word.store(0, Relaxed));
+        self.sleepers.reset();
+    }
+}
+
+impl Default for Cell {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// A line is in a round in which no well-behaved member has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("the line of round {round} has been used for round {found} before all were through with it")]
+pub struct Damage {
+    /// The round that was looked for.
+    pub round: u64,
+    /// What the line says.
+    pub found: u64,
+}
+
+/// A member's view of the board. In each round one thread acts; others may be at other rounds, and any may [arm](Self::arm).
+#[derive(Debug)]
+pub struct Board<'a> {
+    cells: Box<[&'a Cell]>,
+    buffers: Box<[VolatileSlice<'a>]>,
+    own: usize,
+    /// Up to which round all are known to be through; this member's own.
+    known: AtomicU64,
+    /// What each round that is under way waits for, if it does; this member's own.
+    awaited: [AtomicU64; LINES as usize],
+}
+
+impl<'a> Board<'a> {
+    /// The bytes of a member's buffers.
+    pub const ROOM: usize = LARGE + LARGES as usize * MAX_POST;
+
+    /// The view of the member of that number, of these with their buffers; `None` if there is no such member, there are too many, or buffers are smaller
+    /// than [`ROOM`](Self::ROOM).
+    pub fn new(members: impl IntoIterator<Item = (&'a Cell, VolatileSlice<'a>)>, own: usize) -> Option<Self> {
+        let (cells, buffers): (Vec<_>, Vec<_>) = members.into_iter().unzip();
+        let fits = own < cells.len() && cells.len() <= MEMBERS;
+        let fits = fits && buffers.iter().all(|buffer| buffer.len() >= Self::ROOM);
+        let (known, awaited) = (AtomicU64::new(0), zeros());
+        fits.then(|| Self { cells: cells.into(), buffers: buffers.into(), own, known, awaited })
+    }
+
+    #[inline]
+    fn line(&self, member: usize, round: u64) -> Option<&'a Line> {
+        let cell: &'a Cell = self.cells.get(member)?;
+        Some(&cell.lines[(round % LINES) as usize])
+    }
+
+    /// Whether this member may do anything in a round: it is not too far ahead of its own oldest.
+    #[inline]
+    pub fn may_begin(&self, round: u64) -> bool {
+        let through = self.cells[self.own].through.load(Relaxed) >> BEYOND;
+        through >= round.saturating_sub(LINES)
+    }
+
+    /// Whether this member may post so many bytes in a round (board.2). It may [begin](Self::may_begin) then.
+    #[inline]
+    pub fn has_room(&self, round: u64, len: usize) -> bool {
+        self.is_room(round, len > SMALL)
+    }
+
+    #[inline]
+    fn is_room(&self, round: u64, is_large: bool) -> bool {
+        let needed = round.saturating_sub(if is_large { LARGES } else { LINES });
+        // Acquire: what another thread of this member knew is over is over for this one.
+        self.known.load(ord!("board.known", Acquire)) >= needed || self.look_for_room(needed)
+    }
+
+    #[cold]
+    fn look_for_room(&self, needed: u64) -> bool {
+        // Acquire: what each has read in the rounds that it is through with, it has read.
+        let through = |cell: &&Cell| cell.through.load(ord!("board.room", Acquire)) >> BEYOND;
+        let all = self.cells.iter().map(through).min().unwrap_or(0);
+        if all >= needed {
+            // Release: see `is_room`.
+            self.known.fetch_max(all, ord!("board.know", Release));
+            kill_point!("board.room.known");
+        }
+        all >= needed
+    }
+
+    /// Where so many bytes of a member lie in a round, which do not fit into a line: to be filled before it [posts](Self::post), to be read when it
+    /// has. `None` for more than [`MAX_POST`].
+    #[inline]
+    pub fn buffer(&self, member: u32, round: u64, len: usize) -> Option<VolatileSlice<'a>> {
+        let at = match len {
+            ..=SMALL => (round % LINES) as usize * SMALL,
+            ..=MAX_POST => LARGE + (round % LARGES) as usize * MAX_POST,
+            _ => return None,
+        };
+        self.buffers.get(member as usize)?.slice(at, len)
+    }
+
+    /// Posts, in a round in which there [is room](Self::has_room): what it is, and what lies in the line, at most [`INLINE`] bytes. Whether somebody may
+    /// be asleep: then all bells must ring.
+    ///
+    /// # Panics
+    /// Too many bytes.
+    #[inline]
+    #[must_use = "somebody may be asleep"]
+    pub fn post(&self, round: u64, what: u64, bytes: &[u8]) -> bool {
+        let line = &self.cells[self.own].lines[(round % LINES) as usize];
+        racy::store_words(&line.words, bytes);
+        line.what.store(what, Relaxed);
+        kill_point!("board.post.filled");
+        // Release: who sees the round sees what belongs to it.
+        line.round.store(round, ord!("board.post", Release));
+        kill_point!("board.post.posted");
+        self.has_sleepers()
+    }
+
+    /// Whether somebody may be asleep that has not seen what this thread has done; takes the sleepers' bit away then.
+    #[inline]
+    fn has_sleepers(&self) -> bool {
+        // Sequentially consistent, here and in `arm`: of two that write, and then look at what the other has written, one sees it.
+        fence(ord!("board.look.fence", SeqCst));
+        let sleepers = &self.cells[0].sleepers;
+        let has_sleepers = sleepers.is_armed();
+        if has_sleepers {
+            sleepers.disarm();
+        }
+        has_sleepers
+    }
+
+    /// What a member has posted in a round, once it has.
+    ///
+    /// # Errors
+    /// The line is another round's, as no well-behaved member leaves it.
+    #[inline]
+    pub fn posted(&self, member: u32, round: u64) -> Result<Option<u64>, Damage> {
+        let Some(line) = self.line(member as usize, round) else { return Ok(None) };
+        // Acquire: see `post`.
+        match line.round.load(ord!("board.posted", Acquire)) {
+            found if found == round => Ok(Some(line.what.load(Relaxed))),
+            found if found < round => Ok(None),
+            found => Err(Damage { round, found }),
+        }
+    }
+
+    /// Copies out, from a place on, what lies in the line of a member that has posted.
+    ///
+    /// # Panics
+    /// It is beyond [`INLINE`].
+    #[inline]
+    pub fn read(&self, member: u32, round: u64, from: usize, target: &mut [u8]) {
+        let Some(line) = self.line(member as usize, round) else { return };
+        let mut bytes = [0; INLINE];
+        let end = from + target.len();
+        if from == 0 {
+            racy::load_words(&line.words, target);
+        } else {
+            racy::load_words(&line.words, &mut bytes[..end]);
+            target.copy_from_slice(&bytes[from..end]);
+        }
+    }
+
+    /// This member is through with a round, which it [may begin](Self::may_begin). Whether somebody may be asleep, as far as it is looked, which is needed
+    /// only where it has not posted: then all bells must ring.
+    #[inline]
+    #[must_use = "somebody may be asleep"]
+    pub fn finish(&self, round: u64, looks: bool) -> bool {
+        self.awaited[(round % LINES) as usize].store(0, Relaxed);
+        let advance = |word: u64| {
+            let (last, beyond) = (word >> BEYOND, word & ((1 << BEYOND) - 1));
+            let ahead = round.wrapping_sub(last).wrapping_sub(1);
+            let beyond = (ahead < LINES).then_some(beyond | 1 << (ahead % LINES))?;
+            let passed = beyond.trailing_ones();
+            Some((last + u64::from(passed)) << BEYOND | beyond >> passed)
+        };
+        // Release: what this thread has read, it has read; and so have those whose bits were there.
+        let _ = self.cells[self.own].through.fetch_update(ord!("board.finish", Release), Relaxed, advance);
+        kill_point!("board.finish.finished");
+        looks && self.has_sleepers()
+    }
+
+    /// What a round waits for, until it is over or waits for something else: that a member posts.
+    #[inline]
+    pub fn wait_for(&self, round: u64, member: u32) {
+        self.awaited[(round % LINES) as usize].store(round << MEMBER | u64::from(member), Relaxed);
+    }
+
+    /// The same: that there is room.
+    pub fn wait_for_room(&self, round: u64, len: usize) {
+        self.wait_for(round, MEMBERS as u32 + u32::from(len > SMALL));
+    }
+
+    /// Asks to be woken when what any round waits for is there; whether it may sleep.
+    #[cold]
+    pub fn arm(&self) -> bool {
+        let awaited = || self.awaited.iter().map(|word| word.load(Relaxed)).filter(|&word| word != 0);
+        if awaited().next().is_none() {
+            return true;
+        }
+        let _ = self.cells[0].sleepers.arm();
+        fence(ord!("board.arm.fence", SeqCst));
+        awaited().all(|word| {
+            let (round, member) = (word >> MEMBER, word & ((1 << MEMBER) - 1));
+            match (member as usize).checked_sub(MEMBERS) {
+                Some(is_large) => !self.is_room(round, is_large != 0),
+                None => self.posted(member as u32, round) == Ok(None),
+            }
+        })
+    }
+}

@@ -1,0 +1,108 @@
+//! [`Board`] against plain lists of what was posted and who is through.
+
+use crate::{CALLS, config};
+use gasworks_shmem::board::{Board, Cell, Damage, INLINE, LINES, MAX_POST, SMALL};
+use gasworks_sync::VolatileSlice;
+use gasworks_sync::atomic::AtomicU64;
+use proptest::prelude::*;
+use std::collections::{BTreeMap, BTreeSet};
+
+const MEMBERS: usize = 3;
+
+/// A member, in plain words.
+#[derive(Default)]
+struct Model {
+    /// What it has posted, by round: the word, and the bytes.
+    posts: BTreeMap<u64, (u64, Vec<u8>)>,
+    /// With which rounds it is through.
+    through: BTreeSet<u64>,
+}
+
+impl Model {
+    /// The last round before which none is missing.
+    fn last(&self) -> u64 {
+        (1..).take_while(|round| self.through.contains(round)).last().unwrap_or(0)
+    }
+}
+
+proptest! {
+    #![proptest_config(config())]
+
+    #[test]
+    fn boards(calls in prop::collection::vec((0..MEMBERS, 0..4u8, 0..12u64, 0..9usize), 0..CALLS)) {
+        let cells: Vec<_> = (0..MEMBERS).map(|_| Cell::new()).collect();
+        let words: Vec<Vec<AtomicU64>> =
+            (0..MEMBERS).map(|_| (0..Board::ROOM / 8).map(|_| AtomicU64::new(0)).collect()).collect();
+        let members = || cells.iter().zip(&words).map(|(cell, words)| (cell, VolatileSlice::from_words(words)));
+        let boards: Vec<_> = (0..MEMBERS).filter_map(|own| Board::new(members(), own)).collect();
+        let mut models: Vec<Model> = (0..MEMBERS).map(|_| Model::default()).collect();
+        for (number, (own, call, ahead, len)) in calls.into_iter().enumerate() {
+            let len = [0, 1, 8, 31, INLINE, INLINE + 1, SMALL, SMALL + 1, MAX_POST][len];
+            let (board, round) = (&boards[own], models[own].last() + 1 + ahead);
+            let may_begin = ahead < LINES;
+            prop_assert_eq!(board.may_begin(round), may_begin);
+            let lines = if len > SMALL { 2 } else { LINES };
+            let has_room = models.iter().all(|model| model.last() + lines >= round);
+            prop_assert_eq!(board.has_room(round, len), has_room);
+            match call {
+                0 | 1 if has_room && !models[own].posts.contains_key(&round) => {
+                    let bytes: Vec<u8> = (0..len).map(|at| (at + number) as u8).collect();
+                    let inline = if len > INLINE {
+                        board.buffer(own as u32, round, len).expect("a buffer").write(&bytes);
+                        &[][..]
+                    } else {
+                        &bytes
+                    };
+                    prop_assert!(!board.post(round, number as u64, inline), "nobody sleeps");
+                    models[own].posts.insert(round, (number as u64, bytes));
+                }
+                2 => {
+                    prop_assert!(!board.finish(round, true));
+                    if may_begin {
+                        models[own].through.insert(round);
+                    }
+                }
+                // What this member is not through with is there, whole.
+                _ if !models[own].through.contains(&round) && may_begin => {
+                    for (member, model) in (0..).zip(&models) {
+                        let posted = model.posts.get(&round);
+                        prop_assert_eq!(board.posted(member, round), Ok(posted.map(|(what, _)| *what)));
+                        let Some((_, bytes)) = posted else { continue };
+                        let from = ahead as usize % (bytes.len() + 1);
+                        let mut found = vec![0; bytes.len() - from];
+                        match bytes.len() > INLINE {
+                            true => {
+                                let buffer = board.buffer(member, round, bytes.len()).expect("a buffer");
+                                buffer.slice(from, found.len()).expect("inside").read(&mut found);
+                            }
+                            false => board.read(member, round, from, &mut found),
+                        }
+                        prop_assert_eq!(&found, &bytes[from..]);
+                    }
+                }
+                _ => {}
+            }
+        }
+        prop_assert!(boards.iter().all(Board::arm), "nobody waits for anything");
+    }
+}
+
+/// A hostile member's words are an error, and no more than that.
+#[test]
+fn a_line_of_a_round_to_come_is_damage() {
+    let cells = [Cell::new(), Cell::new()];
+    let room: Vec<_> = (0..Board::ROOM / 8).map(|_| AtomicU64::new(0)).collect();
+    let room = VolatileSlice::from_words(&room);
+    let members = || cells.iter().map(move |cell| (cell, room));
+    let [honest, hostile] = [0, 1].map(|own| Board::new(members(), own).expect("a member"));
+    assert!(!hostile.post(1 + LINES, 0, &[]));
+    assert_eq!(honest.posted(1, 1), Err(Damage { round: 1, found: 1 + LINES }));
+    honest.wait_for(1, 1);
+    assert!(!honest.arm(), "who waits for it looks again");
+    assert!(!hostile.finish(u64::MAX, false) && honest.may_begin(1) && !honest.has_room(1 + LINES, 0));
+    assert_eq!(honest.posted(2, 1), Ok(None), "there are two");
+    assert!(honest.buffer(0, 1, MAX_POST + 1).is_none() && honest.buffer(2, 1, 1).is_none());
+    assert!(Board::new(members(), 2).is_none());
+    let small = room.slice(0, Board::ROOM - 1).expect("inside");
+    assert!(Board::new([(&cells[0], small)], 0).is_none());
+}
