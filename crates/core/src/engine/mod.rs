@@ -145,6 +145,12 @@ impl<M: CoreMode> Engine<M> {
         }
     }
 
+    /// Who is told of what this rank does, in a job that is observed.
+    #[inline]
+    pub fn observer(&self) -> Option<&Observer> {
+        self.observer.as_deref()
+    }
+
     /// This rank.
     #[inline]
     pub fn rank(&self) -> Rank {

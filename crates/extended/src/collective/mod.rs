@@ -19,6 +19,7 @@ mod tree;
 
 use crate::{Error, Event};
 use bytes::Stop;
+use gasworks_core::observe::Observer;
 use gasworks_core::{CoreMode, Engine, Machine, Name, OpId, Turned};
 use gasworks_sync::atomic::{AtomicU32, Ordering::Relaxed};
 use gasworks_sync::{Lock, Mode, Par, kill_point};
@@ -148,6 +149,7 @@ pub trait Combine: Send {
 
 /// Does this rank's part in a collective, and polls meanwhile.
 pub(crate) fn run<M: CoreMode, S: Schedule>(engine: &Engine<M>, of: Of, schedule: S) -> Result<S, Error> {
+    let _span = Span::begin(engine, of.what);
     let mut part = part_of(of, schedule);
     turn_until_over(engine, || part.turn(engine))?;
     Ok(part.schedule.schedule)
@@ -164,7 +166,39 @@ pub(crate) fn run_short<M: CoreMode>(
         Ok(steps) => Short::new(steps),
         Err(error) => return Err(refuse(engine, of(), error)),
     };
+    let _span = Span::begin(engine, round.what());
     turn_until_over(engine, || short.turn(round))
+}
+
+/// This rank's part in a collective, which the observer, if there is one, is told of, until it is dropped.
+struct Span<'e> {
+    observed: Option<(&'e Observer, What, u64)>,
+}
+
+impl<'e> Span<'e> {
+    #[inline]
+    fn begin<M: CoreMode>(engine: &'e Engine<M>, what: What) -> Self {
+        Self { observed: engine.observer().map(|observer| (observer, what, begins(observer, what))) }
+    }
+}
+
+impl Drop for Span<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if let Some((observer, what, start)) = self.observed {
+            ends(observer, what, start);
+        }
+    }
+}
+
+#[cold]
+fn begins(observer: &Observer, what: What) -> u64 {
+    what.kind().map_or(0, |kind| observer.collective_begins(kind, what.len()))
+}
+
+#[cold]
+fn ends(observer: &Observer, what: What, start: u64) {
+    what.kind().into_iter().for_each(|kind| observer.collective_ends(kind, what.len(), start));
 }
 
 /// Turns this rank's part until it is over, and polls meanwhile.
@@ -246,6 +280,9 @@ pub(crate) fn begin_short<M: CoreMode>(
         Ok(steps) => Short::new(steps),
         Err(error) => return begin_if(engine, of(), Err::<Nothing, _>(error)),
     };
+    if engine.observer().is_some() {
+        return begin(engine, of(), short);
+    }
     match short.turn(round) {
         // Nothing of it is kept where the others were faster.
         Ok(()) => Ok(Event::DONE),
@@ -259,6 +296,9 @@ pub(crate) struct Started<S> {
     state: <Par as Mode>::Lock<State<S>>,
     /// What is done when it is through.
     event: Option<OpId>,
+    /// What it is, and when it began, for an observer.
+    what: What,
+    start: u64,
 }
 
 enum State<S> {
@@ -275,7 +315,10 @@ impl<S: Schedule + 'static> Started<S> {
     }
 
     fn with<M: CoreMode>(engine: &Engine<M>, of: Of, schedule: S, event: Option<OpId>) -> Arc<Self> {
-        let this = Arc::new(Self { state: Lock::new(State::Going(Box::new(part_of(of, schedule)))), event });
+        let what = of.what;
+        let start = engine.observer().map_or(0, |observer| begins(observer, what));
+        let state = Lock::new(State::Going(Box::new(part_of(of, schedule))));
+        let this = Arc::new(Self { state, event, what, start });
         if this.advance(engine) != Turned::Ended {
             engine.start_machine(this.clone());
         }
@@ -308,6 +351,7 @@ impl<S: Schedule + 'static> Started<S> {
                 Ok(()) => Ok(part.schedule.schedule),
                 Err(Stop::Failed(error)) => Err(error),
             };
+            engine.observer().into_iter().for_each(|observer| ends(observer, self.what, self.start));
             if let Some(event) = self.event {
                 engine.end_operation(event, outcome.is_ok());
             }

@@ -28,10 +28,18 @@ impl What {
         Self((kind as u64) << Self::KIND | root | (len as u64 & ((1 << Self::ROOT) - 1)))
     }
 
+    /// The kind; `None` of nothing.
+    pub fn kind(self) -> Option<Kind> {
+        Kind::of(((self.0 & (Self::GIVEN_UP - 1)) >> Self::KIND) as u8)
+    }
+
+    /// The bytes of each member where these are as many on all.
+    pub fn len(self) -> u64 {
+        self.0 & ((1 << Self::ROOT) - 1)
+    }
+
     fn describe(self) -> String {
-        let len = self.0 & ((1 << Self::ROOT) - 1);
-        let kind = (self.0 & (Self::GIVEN_UP - 1)) >> Self::KIND;
-        let name = Kind::of(kind as u8).map_or("nothing known", Kind::name);
+        let (len, name) = (self.len(), self.kind().map_or("nothing known", Kind::name));
         format!("{name} of {len} bytes, root {}", self.0 >> Self::ROOT & 0xffff)
     }
 }

@@ -17,6 +17,7 @@ use crate::program::{BARRIERS, GET, GETS, LONG, LONGS, MEDIUM, MEDIUMS, PUTS, SH
 
 pub const CASES: &[Case] = &[
     ("counts_are_exact", counts_are_exact),
+    ("collectives_are_counted_and_traced", collectives_are_counted_and_traced),
     ("tables_are_printed", tables_are_printed),
     ("a_trace_is_whole", a_trace_is_whole),
     ("a_full_trace_keeps_the_last_events", a_full_trace_keeps_the_last_events),
@@ -63,6 +64,37 @@ fn counts_are_exact() {
     let stats = read(&file);
     are_exact(&stats, 3);
     assert!(stats["by_rank"][0]["host"].is_null());
+}
+
+/// Each is an operation of as many bytes as the rank has in it, and a span by its name.
+fn collectives_are_counted_and_traced() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let (stats, trace) = (dir.path().join("stats.json"), dir.path().join("trace.json"));
+    let (option, trace_name) = (format!("--stats={}", text(&stats)), text(&trace));
+    expect(&program(&["-n", "3", &option, "--trace", &trace_name], "collectives"), 0, &[]);
+    let stats = read(&stats);
+    for (of, times) in stats["by_rank"]
+        .as_array()
+        .expect("ranks")
+        .iter()
+        .map(|rank| (rank, 1u64))
+        .chain([(&stats["sum"], 3)])
+    {
+        let mut found = operations(of);
+        found.retain(|(name, _), _| name == "collective");
+        let row = |up_to, count: u64, bytes: u64| {
+            (("collective".to_owned(), up_to), (times * count, times * bytes))
+        };
+        // Two broadcasts; a gather, and the words of a split; a reduction.
+        assert_eq!(found, [row(8, 2, 16), row(64, 2, 9 + 24), row(4096, 1, 600)].into());
+        assert!(of["tallies"]["ns in collectives"].as_u64() > Some(0));
+    }
+    let slices = slices(&read(&trace), 3);
+    for slices in slices {
+        let of = |slice: &&Value| slice["cat"] == "collective";
+        let names: Vec<_> = slices.iter().filter(of).filter_map(|slice| slice["name"].as_str()).collect();
+        assert_eq!(names, ["broadcast", "broadcast", "reduce_all", "split or create", "gather"]);
+    }
 }
 
 /// Checks the counts of the program `counts` on so many ranks.

@@ -23,6 +23,7 @@ pub const BARRIERS: u64 = 3;
 pub fn act(action: &str) -> ExitCode {
     let outcome = match action {
         "counts" => counts(),
+        "collectives" => collectives(),
         "die-in-a-handler" => die_in_a_handler(),
         "die-with-given-memory" => with_given_memory(true),
         "hang-with-given-memory" => with_given_memory(false),
@@ -41,6 +42,22 @@ pub fn act(action: &str) -> ExitCode {
 
 fn open(table: Table<Seq>) -> Result<Job<Seq>, Error> {
     Job::open(Config::from_env()?.segment(1 << 20), table)
+}
+
+fn collectives() -> Result<(), Error> {
+    let job = open(Table::new())?;
+    let agent = job.agent()?;
+    let everyone = job.everyone();
+    let mut word = [u64::from(agent.rank())];
+    everyone.broadcast(&agent, 1, &mut word)?;
+    everyone.broadcast(&agent, 2, &mut word)?;
+    everyone.reduce_all(&agent, &mut [1u64; 75], |a, b| a + b)?;
+    let all = everyone.split(&agent, Some(0), 0)?.expect("a rank with a colour has a team");
+    all.gather(&agent, 0, &[1u8; 9], &mut [0; 27][..if agent.rank() == 0 { 27 } else { 0 }])?;
+    drop(all);
+    agent.barrier()?;
+    drop(agent);
+    job.close()
 }
 
 fn counts() -> Result<(), Error> {
