@@ -22,6 +22,7 @@ struct gasworks_row {
 #define GASWORKS_KIND_ep 0x67776570u
 #define GASWORKS_KIND_tm 0x6777746du
 #define GASWORKS_KIND_pair 0x67777072u
+#define GASWORKS_KIND_ad 0x67776164u
 
 struct gasworks_client {
   const void *cdata;
@@ -60,6 +61,20 @@ struct gasworks_tm {
   intptr_t pitch;
   uint32_t rank;
   uint32_t size;
+};
+
+/* An atomic domain: rows as a team has them, of the team's ranks and of the job's. They are closed where no processor may do what others do. */
+struct gasworks_ad {
+  const void *cdata;
+  uint32_t kind;
+  uint32_t flags;
+  struct gasworks_tm *team;
+  uint32_t of;
+  uint32_t operations;
+  const char *rows;
+  intptr_t pitch;
+  const char *job_rows;
+  intptr_t job_pitch;
 };
 
 #if defined(__cplusplus) && __cplusplus >= 201103L
@@ -104,5 +119,15 @@ GASWORKS_ASSERT_LAYOUT(gasworks_tm, rows, 32);
 GASWORKS_ASSERT_LAYOUT(gasworks_tm, pitch, 40);
 GASWORKS_ASSERT_LAYOUT(gasworks_tm, rank, 48);
 GASWORKS_ASSERT_LAYOUT(gasworks_tm, size, 52);
+GASWORKS_ASSERT_LAYOUT(gasworks_ad, cdata, 0);
+GASWORKS_ASSERT_LAYOUT(gasworks_ad, kind, 8);
+GASWORKS_ASSERT_LAYOUT(gasworks_ad, flags, 12);
+GASWORKS_ASSERT_LAYOUT(gasworks_ad, team, 16);
+GASWORKS_ASSERT_LAYOUT(gasworks_ad, of, 24);
+GASWORKS_ASSERT_LAYOUT(gasworks_ad, operations, 28);
+GASWORKS_ASSERT_LAYOUT(gasworks_ad, rows, 32);
+GASWORKS_ASSERT_LAYOUT(gasworks_ad, pitch, 40);
+GASWORKS_ASSERT_LAYOUT(gasworks_ad, job_rows, 48);
+GASWORKS_ASSERT_LAYOUT(gasworks_ad, job_pitch, 56);
 
 #endif

@@ -28,17 +28,8 @@ extern gex_Event_t gex_NBI_EndAccessRegion(gex_Flags_t flags);
 /* Whether a copy is all there is to it, and where the bytes of a rank's segment are mapped here. As in GASNet the rank and the place are
    believed, but in debug builds and with GASWORKS_CHECKED; room without access lies behind each segment. Plain loads, so that compilers take
    out of loops what stays: a row that another thread opens meanwhile is closed to this one a little longer. */
-GASWORKS_INLINE int gasworks_open(gex_TM_t tm, gex_Rank_t rank, const void *there, size_t len, unsigned char **here) {
-  const struct gasworks_row *row;
-#ifdef GASNET_DEBUG
-  /* The library looks at everything. */
-  if (1) return 0;
-#endif
-  if (!GASWORKS_LIKELY(tm)) return 0;
-#ifdef GASWORKS_CHECKED
-  if (rank >= tm->size) return 0;
-#endif
-  row = (const struct gasworks_row *)(const void *)(tm->rows + (intptr_t)rank * tm->pitch);
+GASWORKS_INLINE int gasworks_row_open(const struct gasworks_row *row, const void *there, size_t len,
+                                      unsigned char **here) {
 #ifdef GASWORKS_CHECKED
   /* Of no bytes it never is, so that one subtraction serves both comparisons. */
   if (len - 1 >= row->open) return 0;
@@ -49,6 +40,18 @@ GASWORKS_INLINE int gasworks_open(gex_TM_t tm, gex_Rank_t rank, const void *ther
 #endif
   *here = (unsigned char *)((uintptr_t)there + (uintptr_t)row->delta);
   return 1;
+}
+GASWORKS_INLINE int gasworks_open(gex_TM_t tm, gex_Rank_t rank, const void *there, size_t len, unsigned char **here) {
+#ifdef GASNET_DEBUG
+  /* The library looks at everything. */
+  if (1) return 0;
+#endif
+  if (!GASWORKS_LIKELY(tm)) return 0;
+#ifdef GASWORKS_CHECKED
+  if (rank >= tm->size) return 0;
+#endif
+  return gasworks_row_open((const struct gasworks_row *)(const void *)(tm->rows + (intptr_t)rank * tm->pitch), there,
+                           len, here);
 }
 
 GASWORKS_INLINE int gex_RMA_PutBlocking(gex_TM_t tm, gex_Rank_t rank, void *dest, const void *source, size_t len,

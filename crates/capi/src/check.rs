@@ -15,23 +15,39 @@ use std::ffi::{c_char, c_void};
 /// # Safety
 /// capi.1: it leads to some object, if it is aligned as one and not null; place.1.
 pub unsafe fn object(handle: *const c_void, wanted: u32, call: *const c_char) {
+    // SAFETY: capi.1: the caller says so of `handle`.
+    if let Err(wrong) = unsafe { is_object(handle, wanted) } {
+        // SAFETY: place.1: the header passes the name of its own function (`__func__`), which stays as a literal does.
+        fail(&unsafe { place::text_of(call) }, wrong);
+    }
+}
+
+/// Whether a handle leads to an object of this kind.
+///
+/// # Safety
+/// capi.1: it leads to some object, if it is aligned as one and not null.
+///
+/// # Errors
+/// What is wrong with it.
+#[inline]
+pub(crate) unsafe fn is_object(handle: *const c_void, wanted: u32) -> Result<(), String> {
     let object = handle.cast::<Object>();
-    let wanted_kind = Kind::of(wanted).map_or("object".to_owned(), |kind| kind.to_string());
-    // SAFETY: place.1: the header passes the name of its own function (`__func__`), which stays as a literal does.
-    let call = &unsafe { place::text_of(call) };
-    if object.is_null() {
-        fail(call, format!("the {wanted_kind} is null, which is GEX_*_INVALID"));
-    }
-    if !object.is_aligned() {
-        fail(call, format!("{handle:p} is no {wanted_kind}"));
-    }
-    // SAFETY: capi.1: `object` is aligned and not null, so it leads to some object, which stays and begins as all of them do.
-    let word = unsafe { (*object).kind };
-    if word != wanted {
-        match Kind::of(word) {
-            Some(kind) => fail(call, format!("{handle:p} is no {wanted_kind}, but a {kind}")),
-            None => fail(call, format!("{handle:p} is no {wanted_kind}")),
-        }
+    let word = if object.is_null() || !object.is_aligned() {
+        0
+    } else {
+        // SAFETY: capi.1: `object` is aligned and not null, so it leads to some object, which stays and begins as all of them do.
+        unsafe { (*object).kind }
+    };
+    if word == wanted { Ok(()) } else { Err(no_object(handle, word, wanted)) }
+}
+
+#[cold]
+fn no_object(handle: *const c_void, word: u32, wanted: u32) -> String {
+    let wanted = Kind::of(wanted).map_or("object".to_owned(), |kind| kind.to_string());
+    match Kind::of(word) {
+        _ if handle.is_null() => format!("the {wanted} is null, which is GEX_*_INVALID"),
+        Some(kind) => format!("{handle:p} is no {wanted}, but a {kind}"),
+        None => format!("{handle:p} is no {wanted}"),
     }
 }
 

@@ -9,7 +9,7 @@ macro_rules! face {
     ($mode:ty, $linked:ident) => {
         use std::ffi::{c_char, c_int, c_uint, c_void};
         use $crate::layout::*;
-        use $crate::{am, barrier, check, codes, collective, endpoint, event, handlers, hsl, job, kind, legacy, negotiated, query, rma, talk, teams};
+        use $crate::{am, atomic, barrier, check, codes, collective, endpoint, event, handlers, hsl, job, kind, legacy, negotiated, query, rma, talk, teams};
 
         /// An object that refers to it was compiled for this library.
         #[unsafe(no_mangle)]
@@ -103,6 +103,14 @@ macro_rules! face {
             fn gasworks_get(tm: *const Team, dest: *mut c_void, rank: u32, source: *const c_void, len: usize, flags: Flags) -> c_int { rma::get::<$mode>(tm, dest, rank, source, len, flags) }
             fn gasworks_get_nb(tm: *const Team, dest: *mut c_void, rank: u32, source: *const c_void, len: usize, flags: Flags) -> Event { rma::get_nb::<$mode>(tm, dest, rank, source, len, flags) }
             fn gasworks_get_nbi(tm: *const Team, dest: *mut c_void, rank: u32, source: *const c_void, len: usize, flags: Flags) -> c_int { rma::get_nbi::<$mode>(tm, dest, rank, source, len, flags) }
+            fn gex_AD_Create(ad: *mut *mut AtomicDomain, tm: *const Team, of: c_uint, operations: c_uint, flags: Flags) -> () { atomic::create::<$mode>(ad, tm, of, operations, flags) }
+            fn gex_AD_Destroy(ad: *mut AtomicDomain) -> () { atomic::destroy::<$mode>(ad) }
+            fn gasworks_ad_nb(domain: *const AtomicDomain, of: c_uint, result: *mut c_void, rank: u32, target: *const c_void, op: c_uint, first: u64, second: u64, flags: Flags) -> Event {
+                atomic::nb::<$mode>(atomic::Asked { domain, of, result, rank, target, op, operands: [first, second], flags })
+            }
+            fn gasworks_ad_nbi(domain: *const AtomicDomain, of: c_uint, result: *mut c_void, rank: u32, target: *const c_void, op: c_uint, first: u64, second: u64, flags: Flags) -> c_int {
+                atomic::nbi::<$mode>(atomic::Asked { domain, of, result, rank, target, op, operands: [first, second], flags })
+            }
             fn gasworks_event_test(event: Event) -> c_int { event::test::<$mode>(event) }
             fn gasworks_event_wait(event: Event) -> () { event::wait::<$mode>(event) }
             fn gasworks_event_test_array(events: *mut Event, count: usize, all: c_int) -> c_int { event::test_array::<$mode>(events, count, all) }

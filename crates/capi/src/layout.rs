@@ -82,6 +82,8 @@ pub enum Kind {
     Team = 0x6777_746d,
     /// A [`Team`] that is a pair of endpoints.
     Pair = 0x6777_7072,
+    /// An [`AtomicDomain`].
+    AtomicDomain = 0x6777_6164,
     /// One that was destroyed.
     Gone = 0x6777_676f,
 }
@@ -89,7 +91,8 @@ pub enum Kind {
 impl Kind {
     /// What a word says.
     pub fn of(word: u32) -> Option<Self> {
-        [Self::Client, Self::Segment, Self::Endpoint, Self::Team, Self::Pair, Self::Gone]
+        use Kind::*;
+        [Client, Segment, Endpoint, Team, Pair, AtomicDomain, Gone]
             .into_iter()
             .find(|kind| *kind as u32 == word)
     }
@@ -103,6 +106,7 @@ impl Display for Kind {
             Self::Endpoint => "endpoint",
             Self::Team => "team",
             Self::Pair => "pair of endpoints",
+            Self::AtomicDomain => "domain of atomic operations",
             Self::Gone => "destroyed object",
         })
     }
@@ -194,6 +198,32 @@ pub struct Team {
     pub rank: u32,
     /// How many there are.
     pub size: u32,
+}
+
+/// `struct gasworks_ad`.
+#[repr(C)]
+#[derive(Debug)]
+pub struct AtomicDomain {
+    /// C's own.
+    pub cdata: *const c_void,
+    /// What it is: a word of [`Kind`].
+    pub kind: u32,
+    /// As they were given.
+    pub flags: Flags,
+    /// The team of which ranks are.
+    pub team: *const Team,
+    /// `gex_DT_t`: what its words hold.
+    pub of: c_uint,
+    /// `gex_OP_t`: its operations.
+    pub operations: c_uint,
+    /// The row of the team's first rank, where the processor does the operations; a closed one where it does not.
+    pub rows: *const gasworks_memory::Row,
+    /// How many bytes on the row of the next rank is: 0 where all have the same.
+    pub pitch: isize,
+    /// The same for ranks of the job.
+    pub job_rows: *const gasworks_memory::Row,
+    /// The same for ranks of the job.
+    pub job_pitch: isize,
 }
 
 /// `struct gasworks_objects`: those of the job that has begun.
@@ -302,6 +332,7 @@ mod tests {
             "gasworks_segment": Segment { cdata, kind, flags, client, address, size }
             "gasworks_ep": Endpoint { cdata, kind, flags, client, segment, index, pairs }
             "gasworks_tm": Team { cdata, kind, flags, client, ep, rows, pitch, rank, size }
+            "gasworks_ad": AtomicDomain { cdata, kind, flags, team, of, operations, rows, pitch, job_rows, job_pitch }
         };
         for &(of, field, at) in &lines {
             let found = match of {
@@ -319,6 +350,7 @@ mod tests {
             ("pair", Kind::Pair),
             ("ep", Kind::Endpoint),
             ("tm", Kind::Team),
+            ("ad", Kind::AtomicDomain),
         ];
         for (name, kind) in kinds {
             let line = format!("#define GASWORKS_KIND_{name} {:#x}u\n", kind as u32);

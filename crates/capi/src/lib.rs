@@ -19,6 +19,8 @@
 #[allow(unsafe_code)]
 pub mod am;
 #[allow(unsafe_code)]
+pub mod atomic;
+#[allow(unsafe_code)]
 pub mod barrier;
 #[allow(unsafe_code)]
 pub mod check;

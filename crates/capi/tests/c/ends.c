@@ -350,6 +350,41 @@ static void endpoints(void) {
   if (is("bound-unpublished")) gex_RMA_PutBlocking(gex_TM_Pair(ep, 1), 0, own, bytes, 4, 0);
 }
 
+#define MAKE(of, ops) gex_AD_Create(&ad, tm, of, ops, 0)
+#define ADD_8(domain, place, rank, at, op, flags) gex_AD_OpNB_I64(domain, place, rank, at, op, 1, 0, flags)
+
+static void atomics(void) {
+  gex_Rank_t other = size - 1;
+  gex_AD_t ad, real;
+  int64_t was;
+  if (!strstr(way, "atomic-")) return;
+  if (is("atomic-made-nowhere")) gex_AD_Create((gex_AD_t *)0, tm, GEX_DT_I64, GEX_OP_ADD, 0);
+  if (is("atomic-no-team")) gex_AD_Create(&ad, GEX_TM_INVALID, GEX_DT_I64, GEX_OP_ADD, 0);
+  if (is("atomic-pair")) gex_AD_Create(&ad, gex_TM_Pair(ep, 0), GEX_DT_I64, GEX_OP_ADD, 0);
+  if (is("atomic-no-type")) MAKE(GEX_DT_I64 | GEX_DT_DBL, GEX_OP_ADD);
+  if (is("atomic-bits-of-numbers")) MAKE(GEX_DT_DBL, GEX_OP_ADD | GEX_OP_AND);
+  if (is("atomic-user-operation")) MAKE(GEX_DT_I64, GEX_OP_USER);
+  gex_AD_Create(&real, tm, GEX_DT_DBL, GEX_OP_SET | GEX_OP_GET, 0);
+  MAKE(GEX_DT_I64, GEX_OP_FADD | GEX_OP_ADD | GEX_OP_GET);
+  if (is("atomic-no-domain")) ADD_8(GEX_AD_INVALID, &was, 0, own, GEX_OP_FADD, 0);
+  if (is("atomic-domain-of-nothing")) gex_AD_QueryDT(GEX_AD_INVALID);
+  if (is("atomic-destroyed-nothing")) gex_AD_Destroy(GEX_AD_INVALID);
+  if (is("atomic-team-as-domain")) ADD_8((gex_AD_t)(void *)tm, &was, 0, own, GEX_OP_FADD, 0);
+  if (is("atomic-no-rank")) ADD_8(ad, &was, size, own, GEX_OP_FADD, 0);
+  if (is("atomic-no-job-rank")) ADD_8(ad, &was, size, own, GEX_OP_FADD, GEX_FLAG_RANK_IS_JOBRANK);
+  if (is("atomic-odd")) ADD_8(ad, &was, 0, own + 4, GEX_OP_FADD, 0);
+  if (is("atomic-outside")) gex_AD_OpNBI_I64(ad, NULL, 0, own + GASNET_PAGESIZE, GEX_OP_ADD, 1, 0, 0);
+  if (is("atomic-other-operation")) ADD_8(ad, &was, 0, own, GEX_OP_FSUB, 0);
+  if (is("atomic-two-operations")) ADD_8(ad, &was, 0, own, GEX_OP_FADD | GEX_OP_ADD, 0);
+  if (is("atomic-operation-of-integers")) gex_AD_OpNB_DBL(real, NULL, 0, own, GEX_OP_AND, 1, 0, 0);
+  if (is("atomic-other-type")) gex_AD_OpNB_DBL(ad, NULL, 0, own, GEX_OP_ADD, 1, 0, 0);
+  if (is("atomic-no-result")) ADD_8(ad, NULL, 0, own, GEX_OP_FADD, 0);
+  if (is("atomic-not-mine")) ADD_8(ad, &was, other, own, GEX_OP_GET, GEX_FLAG_AD_MY_RANK);
+  gex_AD_Destroy(ad);
+  if (is("atomic-destroyed")) ADD_8(ad, &was, 0, own, GEX_OP_FADD, 0);
+  if (is("atomic-destroyed-twice")) gex_AD_Destroy(ad);
+}
+
 /* Nobody waits for what will not come. */
 static void serve(void) {
   /* at no-such-handler, wrong-count, handler-keeps-lock, handler-leaves-prepared */ for (;; usleep(500)) gasnet_AMPoll();
@@ -436,6 +471,7 @@ int main(int argc, char **argv) {
     collectives();
     teams();
     endpoints();
+    atomics();
   }
   if (argc > 2) intact();
   serve();

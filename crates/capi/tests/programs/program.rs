@@ -7,9 +7,10 @@ use gasworks_testkit::{Cmd, Log, nic};
 use std::path::{Path, PathBuf};
 
 /// Programs that any number of ranks can run, and whether they start threads.
-pub const PROGRAMS: [(&str, bool); 9] = [
+pub const PROGRAMS: [(&str, bool); 10] = [
     ("memory", false),
     ("collectives", false),
+    ("atomics", false),
     ("teams", false),
     ("segments", false),
     ("messages", false),

@@ -20,7 +20,7 @@ use Optimised::{Code, GoesOn, Same, Says, Untried};
 pub type Wrong = (&'static str, &'static str, Optimised);
 
 /// All wrong calls, in groups.
-pub const GROUPS: [(&str, &[Wrong]); 14] = [
+pub const GROUPS: [(&str, &[Wrong]); 15] = [
     ("start", START),
     ("objects", OBJECTS),
     ("handlers", HANDLERS),
@@ -35,6 +35,7 @@ pub const GROUPS: [(&str, &[Wrong]); 14] = [
     ("collectives", COLLECTIVES),
     ("teams", TEAMS),
     ("endpoints", ENDPOINTS),
+    ("atomics", ATOMICS),
 ];
 
 /// Before the job and its segment are there.
@@ -419,4 +420,35 @@ const ENDPOINTS: &[Wrong] = &[
         "gex_RMA_PutBlocking: a pair with endpoint 1: that of rank 0 was not published",
         Same,
     ),
+];
+
+/// Of atomic domains and operations.
+const ATOMICS: &[Wrong] = &[
+    ("atomic-made-nowhere", "gex_AD_Create: there is no place for the domain", Same),
+    ("atomic-no-team", "gex_AD_Create: the team is GEX_TM_INVALID", Same),
+    ("atomic-pair", "is no team, but a pair of endpoints", Same),
+    ("atomic-no-type", "gex_AD_Create: 0x24 is no type", Same),
+    (
+        "atomic-bits-of-numbers",
+        "gex_AD_Create: an atomic domain of Ops(AND) on words of type F64: bits are an integer's",
+        Same,
+    ),
+    ("atomic-user-operation", "gex_AD_Create: an atomic domain of Ops(0x40000000)", Same),
+    ("atomic-no-domain", "gex_AD_OpNB_I64: the domain of atomic operations is null", Same),
+    ("atomic-domain-of-nothing", "gex_AD_QueryDT: the domain of atomic operations is null", Untried),
+    ("atomic-destroyed-nothing", "gex_AD_Destroy: the domain of atomic operations is null", Same),
+    ("atomic-team-as-domain", "is no domain of atomic operations, but a team", Untried),
+    ("atomic-no-rank", "gex_AD_OpNB_I64: there is no rank 3: the team has 3", Same),
+    ("atomic-no-job-rank", "gex_AD_OpNB_I64: there is no rank 3: the team has 3", Same),
+    ("atomic-odd", "8 bytes at offset 4 of rank 0's segment, which is no multiple of that", Same),
+    ("atomic-outside", "are outside the segment of rank 0, which has 4096 bytes (the place is", Same),
+    ("atomic-other-operation", "atomic Ops(FSUB) on a word of type I64: its domain was made for", Same),
+    ("atomic-two-operations", "gex_AD_OpNB_I64: the operation 0x40008 is none for the type 0x4", Same),
+    ("atomic-operation-of-integers", "gex_AD_OpNB_DBL: the operation 0x1 is none for the type 0x20", Same),
+    ("atomic-other-type", "on a word of type F64: its domain was made for", Same),
+    ("atomic-no-result", "gex_AD_OpNB_I64: there is no place for the result", Same),
+    // What is inline believes it.
+    ("atomic-not-mine", "gex_AD_OpNB_I64: GEX_FLAG_AD_MY_RANK of rank 2, which is another's", GoesOn),
+    ("atomic-destroyed", "is no domain of atomic operations, but a destroyed object", Same),
+    ("atomic-destroyed-twice", "is no domain of atomic operations, but a destroyed object", Same),
 ];
