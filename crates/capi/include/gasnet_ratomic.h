@@ -72,15 +72,13 @@ GASWORKS_INLINE int gasworks_ad_open(gex_AD_t ad, gex_DT_t of, const void *resul
   if (rank >= (flags & GEX_FLAG_RANK_IS_JOBRANK ? gasworks_tm0() : ad->team)->size) return 0;
   if (ad->of != of || !(ad->operations & op) || (uintptr_t)there % len) return 0;
   if (op & GASWORKS_OP_FETCHING && !result) return 0;
+  if (flags & (GEX_FLAG_AD_MY_RANK | GEX_FLAG_AD_MY_NBRHD)) return 0;
 #else
   (void)of, (void)result, (void)op;
 #endif
   return gasworks_row_open((const struct gasworks_row *)(const void *)(rows + (intptr_t)rank * pitch), there, len,
                            here);
 }
-
-/* Whether the compiler knows the operation, and it is one of these: else all of them would stand wherever it is called. */
-#define GASWORKS_AD_KNOWN(op, all) (__builtin_constant_p(op) && !((op) & ((op) - 1)) && ((op) & (all)))
 
 /* An instruction of the processor's. */
 #define GASWORKS_AD_DOES(OP, does) \
@@ -119,14 +117,15 @@ GASWORKS_INLINE int gasworks_ad_open(gex_AD_t ad, gex_DT_t of, const void *resul
   GASWORKS_AD_TRIES_VALUE(MULT, of, GASWORKS_AD_VALUE(of) * operand1)    \
   GASWORKS_AD_BOTH(of)
 
-/* Does an operation here, if it can be done here, and says whether it has. Nothing is put into an order that no flag asks for. */
+/* Does an operation here, if it can be done here, and says whether it has. Nothing is put into an order that no flag asks for. Where the compiler
+   does not know which one it is, all of them stand in one function, and not wherever it is called. */
 #define GASWORKS_MAKE_HERE(of, type, width, family)                                                                   \
-  GASWORKS_INLINE int gasworks_ad_here_##of(gex_AD_t ad, type *result, gex_Rank_t rank, void *target, gex_OP_t op,    \
+  GASWORKS_INLINE int gasworks_ad_does_##of(gex_AD_t ad, type *result, gex_Rank_t rank, void *target, gex_OP_t op,    \
                                             type operand1, type operand2, gex_Flags_t flags) {                        \
     unsigned char *here = NULL;                                                                                       \
     gasworks_word##width *word;                                                                                       \
     uint##width##_t first = gasworks_ad_bits_##of(operand1), second = gasworks_ad_bits_##of(operand2), was = 0;       \
-    if (!GASWORKS_AD_KNOWN(op, GASWORKS_OP_##family)) return 0;                                                       \
+    if (op & (op - 1) || !(op & GASWORKS_OP_##family)) return 0;                                                      \
     if (!gasworks_ad_open(ad, GEX_DT_##of, result, rank, target, sizeof(type), op, flags, &here)) return 0;           \
     word = (gasworks_word##width *)(void *)here;                                                                      \
     if (flags & GEX_FLAG_AD_REL) __atomic_thread_fence(__ATOMIC_RELEASE);                                             \
@@ -150,6 +149,16 @@ GASWORKS_INLINE int gasworks_ad_open(gex_AD_t ad, gex_DT_t of, const void *resul
     if (flags & GEX_FLAG_AD_ACQ) __atomic_thread_fence(__ATOMIC_ACQUIRE);                                             \
     if (op & GASWORKS_OP_FETCHING) *result = gasworks_ad_of_bits_##of(was);                                           \
     return 1;                                                                                                         \
+  }                                                                                                                   \
+  static __attribute__((unused, noinline)) int gasworks_ad_any_##of(                                                  \
+      gex_AD_t ad, type *result, gex_Rank_t rank, void *target, gex_OP_t op, type operand1, type operand2,            \
+      gex_Flags_t flags) {                                                                                            \
+    return gasworks_ad_does_##of(ad, result, rank, target, op, operand1, operand2, flags);                            \
+  }                                                                                                                   \
+  GASWORKS_INLINE int gasworks_ad_here_##of(gex_AD_t ad, type *result, gex_Rank_t rank, void *target, gex_OP_t op,    \
+                                            type operand1, type operand2, gex_Flags_t flags) {                        \
+    return __builtin_constant_p(op) ? gasworks_ad_does_##of(ad, result, rank, target, op, operand1, operand2, flags)  \
+                                    : gasworks_ad_any_##of(ad, result, rank, target, op, operand1, operand2, flags);  \
   }
 #else
 /* The library does all of it. */

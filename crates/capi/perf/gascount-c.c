@@ -103,6 +103,14 @@ __attribute__((noinline)) static int moves(const char *operation, gex_TM_t tm, c
     gex_NBI_Wait(GEX_EC_PUT, 0);
   } else if (strcmp(operation, "put-n-nb") == 0) {
     for (i = 0; i < n; i++) gex_Event_Wait(gex_RMA_PutNB(tm, rank, PLACE, words, len, GEX_EVENT_NOW, 0));
+  } else if (strcmp(operation, "fetch-add") == 0) {
+    /* Words stay as they are: what was fetched adds up as of gets. */
+    gex_AD_t ad;
+    gex_AD_Create(&ad, tm, GEX_DT_U64, GEX_OP_FADD, 0);
+    for (i = 0; i < n; i++) {
+      gex_Event_Wait(gex_AD_OpNB_U64(ad, &word, rank, PLACE, GEX_OP_FADD, 0, 0, GEX_FLAG_RANK_IS_JOBRANK));
+      sum += word;
+    }
   } else {
     return 0;
   }

@@ -15,6 +15,9 @@ static const char HELP[] =
     "  put-latency    8 bytes to places that are known at run time only: by value, by address, with an event that is\n"
     "                 waited for, implicit with a wait for every 256; bare: what any look-up takes, without the library\n"
     "  get-latency    the same for gets\n"
+    "  atomic         fetch-and-add of 8 bytes at such places, with an event that is waited for, and where the operation is\n"
+    "                 known at run time only; sums, implicit with a wait for every 256; bare: as above;\n"
+    "                 instruction: the processor's own\n"
     "  am-latency     round trip of a Short and its reply\n"
     "  am-rate        one-way flood of Shorts, and of Shorts that are replied to, the last acknowledgement included\n"
     "\n"
@@ -152,6 +155,44 @@ static double get_implicit(struct block *block) {
   return took;
 }
 
+/* Both ranks make it, and the first uses it. */
+static gex_AD_t adding;
+static volatile gex_OP_t known_late = GEX_OP_FADD;
+
+/* The function of a variant of sums; what is fetched adds up. */
+#define SUMS(name, fetches, operation, after)                                                                   \
+  static double name(struct block *block) {                                                                     \
+    uint64_t n = block->n, used = n < PLACES ? n : PLACES, was = 0, sum = 0, wanted = 0, at;                     \
+    gex_AD_t ad = adding;                                                                                       \
+    gex_OP_t late = known_late;                                                                                 \
+    ptrdiff_t away = session.mapped - session.there;                                                            \
+    double begin, took;                                                                                         \
+    if (!session.leads) return 0;                                                                               \
+    for (at = 0; at < PLACES; at++)                                                                             \
+      (void)gex_RMA_PutBlockingVal(session.tm, session.places[at].rank, session.places[at].address, 0, 8, 0);   \
+    begin = now();                                                                                              \
+    WALK(n, operation; sum += was, after);                                                                      \
+    took = now() - begin;                                                                                       \
+    for (at = 0; at < used; at++) {                                                                             \
+      uint64_t times = n / PLACES + (at < n % PLACES), found;                                                   \
+      const struct place *place = &session.places[at];                                                          \
+      found = gex_RMA_GetBlockingVal(session.tm, place->rank, place->address, 8, 0);                            \
+      if (found != 3 * times)                                                                                   \
+        session_fail("word %u is %lu, not %lu", (unsigned int)at, (unsigned long)found, (unsigned long)(3 * times)); \
+      wanted += 3 * (times * (times - 1) / 2);                                                                  \
+    }                                                                                                           \
+    if (fetches && sum != wanted)                                                                               \
+      session_fail("sums fetched %lu, not %lu", (unsigned long)sum, (unsigned long)wanted);                     \
+    (void)ad, (void)late, (void)away;                                                                           \
+    return took;                                                                                                \
+  }
+SUMS(fetch_add, 1, gex_Event_Wait(gex_AD_OpNB_U64(ad, &was, rank, address, GEX_OP_FADD, 3, 0, 0)), (void)0)
+SUMS(fetch_add_late, 1, gex_Event_Wait(gex_AD_OpNB_U64(ad, &was, rank, address, late, 3, 0, 0)), (void)0)
+SUMS(add_implicit, 0, (void)gex_AD_OpNBI_U64(ad, NULL, rank, address, GEX_OP_ADD, 3, 0, 0), gex_NBI_Wait(GEX_EC_RMW, 0))
+SUMS(fetch_add_bare, 1, was = __atomic_fetch_add((uint64_t *)(void *)bare(rank, address), 3, __ATOMIC_RELAXED), (void)0)
+SUMS(fetch_add_alone, 1,
+     (void)rank; was = __atomic_fetch_add((uint64_t *)(void *)((char *)address + away), 3, __ATOMIC_RELAXED), (void)0)
+
 /* What handlers count. In SEQ no other thread counts, and no locked instruction is paid for. */
 #if defined(GASNET_SEQ)
 #define COUNT(counter) __atomic_store_n(&(counter), __atomic_load_n(&(counter), __ATOMIC_RELAXED) + 1, __ATOMIC_RELAXED)
@@ -233,6 +274,11 @@ static const struct plan PLANS[] = {
     {"get-latency", "event", 8, 0, get_event},
     {"get-latency", "implicit", 8, 0, get_implicit},
     {"get-latency", "bare", 8, 0, get_bare},
+    {"atomic", "fetch-add", 8, 0, fetch_add},
+    {"atomic", "fetch-add-late", 8, 0, fetch_add_late},
+    {"atomic", "implicit", 8, 0, add_implicit},
+    {"atomic", "bare", 8, 0, fetch_add_bare},
+    {"atomic", "instruction", 8, 0, fetch_add_alone},
     {"am-latency", "short", 0, 1, round_trips},
     {"am-rate", "short", 0, 0, one_way},
     {"am-rate", "short-replies", 0, 0, with_replies},
@@ -290,6 +336,7 @@ int main(int argc, char **argv) {
   session_begin(&argc, &argv, handlers, sizeof handlers / sizeof *handlers);
   table[session.partner].mapped = session.mapped;
   table[session.partner].base = (uintptr_t)session.there;
+  gex_AD_Create(&adding, session.tm, GEX_DT_U64, GEX_OP_FADD | GEX_OP_ADD, 0);
   for (at = 0; at < PLAN_COUNT; at++) measure(&PLANS[at]);
   if (session.leads && measured() == 0)
     session_fail("%s has no variant whose name contains \"%s\"", options.bench, options.variant);

@@ -18,7 +18,7 @@ pub const BESIDE: &str = "in turns with C";
 const MEASURED: [usize; 2] = [0, 2];
 
 /// Its benches: all of them run once for their whole table.
-pub const SET: [Launch; 4] = [c("put-latency"), c("get-latency"), c("am-latency"), c("am-rate")];
+pub const SET: [Launch; 5] = [c("put-latency"), c("get-latency"), c("atomic"), c("am-latency"), c("am-rate")];
 
 const fn c(args: &'static str) -> Launch {
     Launch { program: Program::C("seq"), ranks: 2, args }
@@ -52,6 +52,18 @@ pub const GROUPS: &[Group] = &[
             bare("8-byte blocking get by value, to a bare one", "get-latency", "value"),
             bare("8-byte blocking get by address, to a bare one", "get-latency", "address"),
         ],
+        quick: true,
+        ..GROUP
+    },
+    Group {
+        name: "fetch-and-add 8 B, from C",
+        launches: &[c("atomic"), two("atomic --variant fetch-add")],
+        checks: &[to(
+            "8-byte fetch-and-add, to the processor's instruction",
+            pick("atomic", "fetch-add", 8),
+            1.3,
+            Against::Own(pick("atomic", "instruction", 8)),
+        )],
         quick: true,
         ..GROUP
     },
@@ -102,6 +114,7 @@ pub fn whole(record: &Record) -> Result<()> {
     for (bench, variants, bytes) in [
         ("put-latency", &["value", "address", "event", "implicit", "bare"][..], 8),
         ("get-latency", &["value", "address", "event", "implicit", "bare"], 8),
+        ("atomic", &["fetch-add", "fetch-add-late", "implicit", "bare", "instruction"], 8),
         ("am-latency", &["short"], 0),
         ("am-rate", &["short", "short-replies"], 0),
     ] {
@@ -132,6 +145,11 @@ const PAIRS: &[Pair] = &[
     ("8 B get, its event waited for", ("get-latency", "event", ""), 8, "seq"),
     ("8 B get, implicit, a wait for every 256", ("get-latency", "implicit", ""), 8, "seq"),
     ("a look-up and a load, without the library", ("get-latency", "bare", ""), 8, "seq"),
+    ("fetch-and-add 8 B, its event waited for", ("atomic", "fetch-add", "fetch-add"), 8, "seq"),
+    ("fetch-and-add 8 B, known at run time only", ("atomic", "fetch-add-late", ""), 8, "seq"),
+    ("sum 8 B, implicit, a wait for every 256", ("atomic", "implicit", ""), 8, "seq"),
+    ("a look-up and a fetch-and-add, without the library", ("atomic", "bare", ""), 8, "seq"),
+    ("the processor's fetch-and-add", ("atomic", "instruction", ""), 8, "seq"),
     ("flood of Shorts, each", ("am-rate", "short", "short"), 0, "seq"),
     ("flood of Shorts with replies, each", ("am-rate", "short-replies", "short-replies"), 0, "seq"),
     ("flood of Shorts in par, each", ("am-rate", "short", "short"), 0, "par"),

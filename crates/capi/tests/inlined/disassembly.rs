@@ -55,6 +55,14 @@ pub fn fast_path(function: &[Instruction], slow: &str) -> Result<FastPath> {
     path.with_context(|| format!("every path through it calls {slow}"))
 }
 
+/// What a function does by locked instructions, without their sizes.
+pub fn locked(function: &[Instruction]) -> Vec<&str> {
+    let locked = function.iter().filter(|instruction| instruction.mnemonic == "lock");
+    // As objdump prints them: `lock addq $0x1,(%r8)`.
+    let names = locked.filter_map(|instruction| instruction.operands.split_whitespace().next());
+    names.map(|name| name.strip_suffix(['l', 'q']).unwrap_or(name)).collect()
+}
+
 /// The longest path from the instruction at `at` to a return without a call, if there is one. `on` holds the addresses on the
 /// path so far.
 fn longest(

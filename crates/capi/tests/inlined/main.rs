@@ -5,7 +5,7 @@
 mod disassembly;
 
 use anyhow::{Context, Result, ensure};
-use disassembly::{FastPath, fast_path, parse};
+use disassembly::{FastPath, fast_path, locked, parse};
 use gasworks_testkit::c::compiler;
 use gasworks_testkit::programs::Fixture;
 use gasworks_testkit::{Case, Cmd, Log, Need};
@@ -21,13 +21,19 @@ struct Inlined {
     instructions: usize,
     /// The most bytes of them. GASNet's own put of eight bytes takes 83.
     bytes: u64,
+    /// The locked instruction that is all that it does, if it is one.
+    locked: Option<&'static str>,
 }
 
 const fn short(name: &'static str, slow: &'static str) -> Inlined {
-    Inlined { name, slow, instructions: 24, bytes: 74 }
+    Inlined { name, slow, instructions: 24, bytes: 74, locked: None }
 }
 
-const INLINED: [Inlined; 16] = [
+const fn atomic(name: &'static str, locked: Option<&'static str>) -> Inlined {
+    Inlined { locked, ..short(name, "gasworks_ad_nbi") }
+}
+
+const INLINED: [Inlined; 22] = [
     short("put8", "gasworks_put"),
     short("get8", "gasworks_get"),
     short("put8_value", "gasworks_put"),
@@ -44,6 +50,12 @@ const INLINED: [Inlined; 16] = [
     short("get8_implicit", "gasworks_get_nbi"),
     // Four copies of sixteen bytes.
     Inlined { instructions: 30, bytes: 100, ..short("put64", "gasworks_put") },
+    atomic("fetch_add8", Some("xadd")),
+    atomic("fetch_add8_by_job", Some("xadd")),
+    atomic("increment8", Some("add")),
+    atomic("set4", None),
+    atomic("load4", None),
+    atomic("compare_swap8", Some("cmpxchg")),
     Inlined { instructions: 5, bytes: 16, ..short("test", "gasworks_event_test") },
     Inlined { instructions: 5, bytes: 16, ..short("wait_for", "gasworks_event_wait") },
 ];
@@ -59,6 +71,7 @@ fn main() -> ExitCode {
     let judges = [
         Case::new("judge/the-fast-path-is-measured", |_| the_fast_path_is_measured()),
         Case::new("judge/a-call-on-the-fast-path-is-found", |_| a_call_on_the_fast_path_is_found()),
+        Case::new("judge/locked-instructions-are-found", |_| locked_instructions_are_found()),
         Case::new("judge/a-long-path-and-no-path-are-found", |_| a_long_path_and_no_path_are_found()),
     ];
     // The instructions that are read are those of x86-64.
@@ -77,7 +90,8 @@ fn all_are_inlined(log: &Log, cc: &str) -> Result<()> {
     let mut wrong = Vec::new();
     for inlined in INLINED {
         let function = functions.get(inlined.name).with_context(|| format!("no {}", inlined.name))?;
-        match fast_path(function, inlined.slow).and_then(|path| inlined.judge(path)) {
+        let path = fast_path(function, inlined.slow).and_then(|path| inlined.judge(path));
+        match path.and_then(|path| inlined.judge_locked(&locked(function)).map(|()| path)) {
             Ok(path) => {
                 let (name, FastPath { instructions, bytes }) = (inlined.name, path);
                 log.note(&format!("{name}: {instructions} instructions in {bytes} bytes"))?;
@@ -101,9 +115,16 @@ impl Inlined {
         );
         Ok(path)
     }
+
+    /// Whether these are the locked instructions that it should have.
+    fn judge_locked(&self, found: &[&str]) -> Result<()> {
+        let wanted = self.locked.as_slice();
+        ensure!(found == wanted, "it has the locked instructions {found:?}, not {wanted:?}");
+        Ok(())
+    }
 }
 
-const PUT: Inlined = Inlined { name: "put", slow: "gasworks_put", instructions: 7, bytes: 24 };
+const PUT: Inlined = Inlined { name: "put", slow: "gasworks_put", instructions: 7, bytes: 24, locked: None };
 
 /// Judges a function with these lines on its fast path and at its end.
 fn judged(inlined: Inlined, fast: &str, slow: &str) -> Result<FastPath> {
@@ -142,6 +163,16 @@ fn a_call_on_the_fast_path_is_found() -> Result<()> {
     assert!(refused(pointer, SLOW).contains("call through *0x8(%rax)"));
     let cold = "   6:\tjbe    c <put+0xc>\n\t\t\t8: R_X86_64_PC32\tput.cold-0x4\n";
     assert!(refused(cold, SLOW).contains("put.cold"));
+    Ok(())
+}
+
+fn locked_instructions_are_found() -> Result<()> {
+    let text = "0000000000000000 <put>:\n   0:\tlock xadd %rcx,(%rdx,%rax,1)\n   6:\tlock addq $0x1,(%r8)\n   c:\tret\n";
+    let functions = parse(text)?;
+    assert_eq!(locked(&functions["put"]), ["xadd", "add"]);
+    let one = atomic("put", Some("xadd"));
+    assert!(one.judge_locked(&["xadd"]).is_ok() && one.judge_locked(&[]).is_err());
+    assert!(PUT.judge_locked(&["xadd"]).unwrap_err().to_string().contains("[\"xadd\"], not []"));
     Ok(())
 }
 

@@ -51,8 +51,9 @@ const OPERATIONS: &[&str] = &[
 /// Operations of programs in C, as `gascount-c` names them; in `ci/counts` they follow `c/`.
 const FROM_C: &[&str] = &["poll", "short-request", "short-flood", "short-round-trip", "medium-8"];
 
-/// Puts and gets, which are inline in C.
-const INLINE: &[&str] = &["get-val", "put-val", "put-8", "get-8", "put-n", "put-n-nbi", "put-n-nb"];
+/// What is inline in C.
+const INLINE: &[&str] =
+    &["get-val", "put-val", "put-8", "get-8", "put-n", "put-n-nbi", "put-n-nb", "fetch-add"];
 
 /// How programs in C are compiled, by what stands before their operations; those after the first for what is inline, and by night.
 const COMPILED: [(&str, &str, &str); 4] = [
