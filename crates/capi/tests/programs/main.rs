@@ -10,6 +10,7 @@ mod program;
 mod wrong;
 
 use gasworks_testkit::c::{CONDUITS, MODES};
+use gasworks_testkit::nic::TOGETHER;
 use gasworks_testkit::pairwise::{Pick, covering, product};
 use gasworks_testkit::{Case, Need};
 use program::{BUILDS, LANGUAGES, PROGRAMS, Program, comes_to_its_end, runs_in};
@@ -24,6 +25,7 @@ fn main() -> ExitCode {
     let tables = [
         run(),
         sanitized(),
+        sharing(),
         ends::cases(),
         environment::cases(),
         limits::cases(),
@@ -62,6 +64,20 @@ fn sanitized() -> Vec<Case> {
         passes(format!("{}/smp/{}/sanitized/3", program.name, MODES[program.mode].0), program, 3)
     };
     programs.map(case).collect()
+}
+
+/// Atomic operations over networks where some ranks share memory, two by two, or all of them do: others are the NIC's.
+fn sharing() -> Vec<Case> {
+    let case = |pick: Pick| {
+        let (mode, conduit, (name, together)) =
+            (pick[0], CONDUITS[1 + pick[1]], [("pairs", "2"), ("one-host", "0")][pick[2]]);
+        let program = Program { conduit, ..Program::usual("atomics", mode) };
+        Case::new(format!("atomics/{conduit}/{}/{name}/4", MODES[mode].0), move |log| {
+            let job = program.job(log, &log.scratch()?, 4)?.env(TOGETHER, together);
+            comes_to_its_end(log, &job, program.name)
+        })
+    };
+    covering(&product(&[MODES.len(), CONDUITS.len() - 1, 2])).into_iter().map(case).collect()
 }
 
 fn passes(name: String, program: Program, ranks: usize) -> Case {
