@@ -6,9 +6,9 @@
 
 /* Over a network less will do: it is the same headers. */
 #ifdef GASNET_CONDUIT_SMP
-enum { TURNS = 40, STEPS = 400 };
+enum { TURNS = 40, STEPS = 400, BURST = 40 };
 #else
-enum { TURNS = 8, STEPS = 48 };
+enum { TURNS = 8, STEPS = 48, BURST = 1 };
 #endif
 enum { WORDS = 64, THREADS = 4 };
 
@@ -106,6 +106,10 @@ MODEL(DBL, double, double, NO_BITS)
       type *place = fetches(op) || at % 3 ? &result : NULL;                                                   \
       gex_Flags_t flags = by_job ? GEX_FLAG_RANK_IS_JOBRANK : GEX_FLAG_AD_REL | GEX_FLAG_AD_ACQ;              \
       void *word = word_of(rank, me, used);                                                                   \
+      if (plain(op) == GEX_OP_CAS && ((at ^ at >> 1 ^ at >> 2 ^ at >> 3) & 1)) {                              \
+        first = was;                                                                                          \
+        wanted = second;                                                                                      \
+      }                                                                                                       \
       unknown_##of(ad, NULL, rank, word, GEX_OP_SET, was, 0, 0, 0);                                           \
       (is_known ? known_##of : unknown_##of)(ad, place, rank, word, op, first, second, flags, is_implicit);   \
       if (is_implicit) gex_NBI_Wait(counts, 0);                                                               \
@@ -164,14 +168,17 @@ static void *contend(void *unused) {
   int64_t was, expected;
   double before;
   int32_t low;
-  int i;
+  int i, times;
   (void)unused;
   for (i = 0; i < STEPS; i++) {
     CHECK(gex_AD_OpNBI_I64(counting, NULL, 0, word_of(0, 0, 0), GEX_OP_INC, 0, 0, 0) == 0);
-    gex_Event_Wait(gex_AD_OpNB_I64(tickets, &was, 0, word_of(0, 0, 1), GEX_OP_FADD, 3, 0, GEX_FLAG_RANK_IS_JOBRANK));
-    CHECK(was >= 0 && was % 3 == 0);
-    /* Each ticket once: marked here, and counted below. */
-    __atomic_fetch_add(&seen[was / 3], 1, __ATOMIC_RELAXED);
+    for (times = 0; times < BURST; times++) {
+      void *word = word_of(0, 0, 1);
+      gex_Event_Wait(gex_AD_OpNB_I64(tickets, &was, 0, word, GEX_OP_FADD, 3, 0, GEX_FLAG_RANK_IS_JOBRANK));
+      CHECK(was >= 0 && was % 3 == 0);
+      /* Each ticket once: marked here, and counted below. */
+      __atomic_fetch_add(&seen[was / 3], 1, __ATOMIC_RELAXED);
+    }
     gex_Event_Wait(gex_AD_OpNB_DBL(summing, &before, 0, word_of(0, 0, 2), GEX_OP_FADD, 0.5, 0, 0));
     CHECK(before >= 0);
     gex_Event_Wait(gex_AD_OpNB_I32(least, &low, 0, word_of(0, 0, 4), GEX_OP_FMIN, -(int32_t)(i * size + me), 0, 0));
@@ -201,7 +208,7 @@ static void contended(gex_Flags_t favor) {
 #else
   all = (uint64_t)STEPS * size;
 #endif
-  seen = (uint64_t *)calloc(all, sizeof *seen);
+  seen = (uint64_t *)calloc(all * BURST, sizeof *seen);
   CHECK(seen);
   gex_AD_Create(&counting, tm, GEX_DT_I64, GEX_OP_INC | get, favor);
   gex_AD_Create(&tickets, tm, GEX_DT_I64, GEX_OP_FADD | get, favor);
@@ -220,16 +227,16 @@ static void contended(gex_Flags_t favor) {
   gex_Event_Wait(gex_AD_OpNB_I64(counting, &found, 0, word_of(0, 0, 0), GEX_OP_GET, 0, 0, 0));
   CHECK(found == (int64_t)all);
   gex_Event_Wait(gex_AD_OpNB_I64(tickets, &found, 0, word_of(0, 0, 1), GEX_OP_GET, 0, 0, 0));
-  CHECK(found == (int64_t)(3 * all));
+  CHECK(found == (int64_t)(3 * all * BURST));
   gex_Event_Wait(gex_AD_OpNB_DBL(summing, &total, 0, word_of(0, 0, 2), GEX_OP_GET, 0, 0, 0));
   CHECK(total >= 0.5 * (double)all && total <= 0.5 * (double)all);
   gex_Event_Wait(gex_AD_OpNB_I64(swapping, &found, 0, word_of(0, 0, 3), GEX_OP_GET, 0, 0, 0));
   CHECK(found == (int64_t)(2 * (all / 8)));
   gex_Event_Wait(gex_AD_OpNB_I32(least, &low, 0, word_of(0, 0, 4), GEX_OP_GET, 0, 0, 0));
   CHECK(low == 1 - (int32_t)(STEPS * size));
-  gex_Event_Wait(gex_Coll_ReduceToAllNB(tm, seen, seen, GEX_DT_U64, 8, all, GEX_OP_ADD, NULL, NULL, 0));
-  for (at = 0; at < all; at++) sum += seen[at] == 1;
-  CHECK(sum == all);
+  gex_Event_Wait(gex_Coll_ReduceToAllNB(tm, seen, seen, GEX_DT_U64, 8, all * BURST, GEX_OP_ADD, NULL, NULL, 0));
+  for (at = 0; at < all * BURST; at++) sum += seen[at] == 1;
+  CHECK(sum == all * BURST);
   free(seen);
   gex_AD_Destroy(counting);
   gex_AD_Destroy(tickets);
