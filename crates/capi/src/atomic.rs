@@ -65,12 +65,7 @@ pub unsafe fn create<M: FaceMode>(
     if place.is_null() {
         fail(CALL, "there is no place for the domain");
     }
-    // Each team has a first rank.
-    face.rank(CALL, team, 0);
-    // SAFETY: capi.1: `team` is one that the job knows, as was seen above.
-    if let Err(wrong) = unsafe { is_object(team.cast(), Kind::Team as u32) } {
-        fail(CALL, wrong);
-    }
+    face.team(CALL, team);
     let Some(known) = type_of(of) else { fail(CALL, format!("{of:#x} is no type")) };
     let favor = if flags & FAVOR_NEAR != 0 { Favor::Near } else { Favor::Far };
     let domain = Domain::new(face.engine(), known, Ops::from_bits_retain(operations), favor);

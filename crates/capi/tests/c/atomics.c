@@ -308,6 +308,44 @@ static void passes_on(void) {
   gex_AD_Destroy(ad);
 }
 
+/* Every second rank, the last one first: by the team's numbers, which the library looks at first, and by the job's. */
+static void on_a_team(void) {
+  const gex_Flags_t by_job = GEX_FLAG_RANK_IS_JOBRANK;
+  gex_Rank_t member, members, own;
+  uint64_t was = 77, last = 0;
+  gex_TM_t half;
+  gex_AD_t ad;
+  int i;
+  gex_TM_Split(&half, tm, (int)(me % 2), (int)(size - me), NULL, 0, GEX_FLAG_TM_NO_SCRATCH);
+  own = gex_TM_QueryRank(half);
+  members = gex_TM_QuerySize(half);
+  gex_AD_Create(&ad, half, GEX_DT_U64, GEX_OP_SET | GEX_OP_FADD | GEX_OP_INC | GEX_OP_GET, 0);
+  CHECK(gex_AD_QueryTM(ad) == half);
+  gex_Event_Wait(gex_AD_OpNB_U64(ad, NULL, own, word_of(me, 0, 12), GEX_OP_SET, 0, 0, 0));
+  gex_Coll_BarrierBlocking(half, 0);
+  for (member = 0; member < members; member++) {
+    gex_Rank_t rank = gex_TM_TranslateRankToJobrank(half, member);
+    void *word = word_of(rank, 0, 12);
+    CHECK(rank % 2 == me % 2);
+    late = GEX_OP_FADD;
+    for (i = 0; i < STEPS; i++) {
+      gex_Event_Wait(gex_AD_OpNB_U64(ad, &was, member, word, GEX_OP_FADD, 1, 0, 0));
+      CHECK(i == 0 || was > last);
+      gex_Event_Wait(gex_AD_OpNB_U64(ad, &last, rank, word, late, 1, 0, by_job));
+      CHECK(last > was);
+      CHECK(gex_AD_OpNBI_U64(ad, NULL, member, word, GEX_OP_INC, 0, 0, 0) == 0);
+      CHECK(gex_AD_OpNBI_U64(ad, NULL, rank, word, GEX_OP_INC, 0, 0, by_job) == 0);
+      gex_NBI_Wait(GEX_EC_RMW, 0);
+    }
+  }
+  gex_Coll_BarrierBlocking(half, 0);
+  gex_Event_Wait(gex_AD_OpNB_U64(ad, &was, own, word_of(me, 0, 12), GEX_OP_GET, 0, 0, 0));
+  CHECK(was == (uint64_t)members * STEPS * 4);
+  gex_AD_Destroy(ad);
+  CHECK(gex_TM_Destroy(half, NULL, 0) == 0);
+  gex_Coll_BarrierBlocking(tm, 0);
+}
+
 int main(int argc, char **argv) {
   gex_Client_t client;
   gex_EP_t ep;
@@ -336,6 +374,7 @@ int main(int argc, char **argv) {
   contended(GEX_FLAG_AD_FAVOR_MY_NBRHD);
   in_sets();
   passes_on();
+  on_a_team();
   free(bases);
   DONE("atomics");
   gasnet_exit(0);
