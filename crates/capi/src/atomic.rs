@@ -11,6 +11,7 @@ use crate::layout::{AtomicDomain, Event, Flags, IMMEDIATE, Kind, NO_OP, OK, PAIR
 use gasworks_extended::atomic::{By, Domain, Favor, Operation};
 use gasworks_extended::event::Event as Started;
 use gasworks_extended::{Error, Implicit};
+use gasworks_memory::Row;
 use gasworks_memory::atomic::{Change, Ops, Type, Update};
 use std::ffi::{c_int, c_uint, c_void};
 use std::sync::Mutex;
@@ -65,12 +66,12 @@ pub unsafe fn create<M: FaceMode>(
     if place.is_null() {
         fail(CALL, "there is no place for the domain");
     }
-    face.team(CALL, team);
+    let team: *const Team = face.team(CALL, team).handle;
     let Some(known) = type_of(of) else { fail(CALL, format!("{of:#x} is no type")) };
     let favor = if flags & FAVOR_NEAR != 0 { Favor::Near } else { Favor::Far };
     let domain = Domain::new(face.engine(), known, Ops::from_bits_retain(operations), favor);
     let domain = went(CALL, domain);
-    // SAFETY: capi.2: both teams are the job's, and stay.
+    // SAFETY: capi.1: C destroys no team meanwhile that it passes, and everyone's stays (capi.2).
     let [own, everyone] = [team, face.team.cast_const()].map(|team| unsafe { rows(face, team, &domain) });
     let kind = Kind::AtomicDomain as u32;
     let ((rows, pitch), (job_rows, job_pitch)) = (own, everyone);
@@ -89,20 +90,19 @@ pub unsafe fn create<M: FaceMode>(
     unsafe { place.write(object.cast()) };
 }
 
-/// The rows of a team's members, if the processor does the domain's operations on their words. The one of endpoints that are not there
-/// stays closed.
+/// The rows of a team's members, and how far on each is; closed ones where no processor may do what the NIC does.
 ///
 /// # Safety
-/// capi.2: the team is the job's.
-unsafe fn rows<M: FaceMode>(
-    face: &Face<M>,
-    team: *const Team,
-    domain: &Domain,
-) -> (*const gasworks_memory::Row, isize) {
-    let nobodys = face.pairs.wrapping_add(PAIRS).cast_const();
-    let of = if domain.by() == By::Nic { nobodys } else { team };
-    // SAFETY: capi.2: it is the team that the caller says, or the last of the job's pairs: both stay.
+/// The team is there (capi.1, capi.2).
+unsafe fn rows<M: FaceMode>(face: &Face<M>, team: *const Team, domain: &Domain) -> (*const Row, isize) {
+    let of = if domain.by() == By::Nic { nobody(face) } else { team };
+    // SAFETY: capi.1, capi.2: the caller says so of `team`, and the pair of nobody's stays.
     unsafe { ((*of).rows, (*of).pitch) }
+}
+
+/// The pair with endpoints that are not there, whose rows are closed.
+fn nobody<M: FaceMode>(face: &Face<M>) -> *const Team {
+    face.pairs.wrapping_add(PAIRS)
 }
 
 /// `gex_AD_Destroy`: nobody waits here either.
@@ -115,7 +115,7 @@ pub unsafe fn destroy<M: FaceMode>(domain: *mut AtomicDomain) {
     // SAFETY: capi.1: C passes a handle that it was given.
     let made = unsafe { known(CALL, domain) }.cast_mut();
     // SAFETY: capi.2: the job's pairs stay.
-    let closed = unsafe { (*face.pairs.wrapping_add(PAIRS)).rows };
+    let closed = unsafe { (*nobody(face)).rows };
     // SAFETY: atomic.2: the object stays; capi.1: nobody else uses it now.
     let shown = unsafe { &mut (*made).shown };
     shown.kind = Kind::Gone as u32;
