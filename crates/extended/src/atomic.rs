@@ -15,7 +15,7 @@ use crate::Error;
 use crate::event::{self, Event, Kept};
 use crate::implicit::Implicit;
 use gasworks_core::engine::query::{NUMBER, word};
-use gasworks_core::ops::NotStarted;
+use gasworks_core::ops::{Answer, NotStarted};
 use gasworks_core::{Category, CoreMode, Engine, Handlers, Incoming, OpId, Outgoing, Transfer, counts_of};
 use gasworks_memory::atomic::{NotAWord, Ops, Type, Update};
 use gasworks_memory::{Access, Rights, Rows};
@@ -320,6 +320,6 @@ fn serve<M: CoreMode>(asked: &Incoming<'_, M>) -> Result<(), Box<gasworks_core::
 fn hear<M: CoreMode>(answer: &Incoming<'_, M>) -> Result<(), Box<gasworks_core::Error>> {
     let (args, peer) = (answer.args(), answer.source());
     let was_done = args.get(NUMBER).is_some_and(|done| *done == 1);
-    let was = if was_done { Ok(&args[NUMBER + 8..]) } else { Err(NicError::BadKey { peer }) };
+    let was = if was_done { Ok(Answer::Plain(&args[NUMBER + 8..])) } else { Err(NicError::BadKey { peer }) };
     Ok(answer.engine().answered(peer, word(args, 0), was)?)
 }

@@ -19,6 +19,17 @@ pub enum Error {
         /// Of what that follows.
         why: &'static str,
     },
+    /// The two sides of a scattered transfer do not have as many bytes.
+    #[error("a scattered transfer between {here} bytes of this rank and {there} of the other")]
+    Unequal {
+        /// How many there are here.
+        here: u64,
+        /// How many there are there.
+        there: u64,
+    },
+    /// A scattered transfer that cannot be.
+    #[error("a scattered transfer: {0}")]
+    Scattered(&'static str),
     /// An active message, a transfer or a poll failed.
     #[error(transparent)]
     Core(#[from] gasworks_core::Error),

@@ -21,6 +21,11 @@ impl Implicit {
         Self { set: Cell::new(None), region: Cell::new(None) }
     }
 
+    /// An access region whose set is open already: it is ended by whoever has opened that.
+    pub(crate) const fn within(set: OpId) -> Self {
+        Self { set: Cell::new(None), region: Cell::new(Some(Some(set))) }
+    }
+
     /// The set that an operation joins which does not complete at once.
     pub(crate) fn joined<M: CoreMode>(&self, engine: &Engine<M>) -> OpId {
         match self.region.get() {

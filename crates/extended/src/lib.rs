@@ -2,6 +2,7 @@
 //!
 //! - [`rma`]: put and get between any local memory and the peers' segments: load and store where the peer is mapped,
 //!   the NIC where it is not; blocking, with an [`Event`], or in an [`Implicit`] set.
+//! - [`scattered`]: put and get of data that lies in many pieces: vectors, indexed blocks and strided arrays.
 //! - [`atomic`]: atomic operations on words of segments, by the processor, the NIC, or the rank whose they are.
 //! - [`event`]: events tested and waited for, one, all or some. [`implicit`]: sets and access regions.
 //! - [`long`]: Longs whose payload may be in use for a while.
@@ -20,6 +21,8 @@ pub mod implicit;
 pub mod long;
 #[allow(unsafe_code)]
 pub mod rma;
+#[allow(unsafe_code)]
+pub mod scattered;
 pub mod team;
 
 pub use barrier::Barrier;

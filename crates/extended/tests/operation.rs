@@ -48,8 +48,11 @@ fn count(asked: &Incoming<'_, Seq>) -> Result<(), Box<CoreError>> {
 
 fn hear(answer: &Incoming<'_, Seq>) -> Result<(), Box<CoreError>> {
     let (args, peer) = (answer.args(), answer.source());
-    let found =
-        if word(args, NUMBER) == 1 { Ok(&args[NUMBER + 8..]) } else { Err(NicError::BadKey { peer }) };
+    let found = if word(args, NUMBER) == 1 {
+        Ok(Answer::Plain(&args[NUMBER + 8..]))
+    } else {
+        Err(NicError::BadKey { peer })
+    };
     Ok(answer.engine().answered(peer, word(args, 0), found)?)
 }
 

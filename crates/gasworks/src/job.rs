@@ -128,6 +128,7 @@ impl<M: ThreadMode> Job<M> {
         }
         gasworks_core::engine::by_message::register(&handlers)?;
         gasworks_extended::atomic::register(&handlers)?;
+        gasworks_extended::scattered::register(&handlers)?;
         let peers = match &observation {
             Some(observation) => observation.watch(peers),
             None => peers,

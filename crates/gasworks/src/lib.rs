@@ -67,6 +67,8 @@ mod pointer;
 mod progress;
 mod region;
 #[allow(unsafe_code)]
+mod scattered;
+#[allow(unsafe_code)]
 mod scope;
 mod segment;
 pub mod settings;
@@ -98,6 +100,7 @@ pub use places::Places;
 pub use pointer::GlobalPtr;
 pub use progress::ProgressThread;
 pub use region::Region;
+pub use scattered::{Strided, Vector};
 pub use scope::Scope;
 pub use segment::{Local, Segment};
 pub use table::{Handler, Table};

@@ -9,6 +9,7 @@ use bytemuck::Pod;
 use gasworks_core::{Engine, View};
 use gasworks_extended::Implicit;
 use gasworks_extended::rma::{self, Options};
+use gasworks_extended::scattered::{self, Peer, Runs, Way};
 use std::marker::PhantomData;
 
 /// A scope of non-blocking operations on borrowed memory; [`Agent::scope`](crate::Agent::scope) opens one.
@@ -47,6 +48,17 @@ impl<'scope, 'env, M: ThreadMode> Scope<'scope, 'env, M> {
         // SAFETY: scope.1: `target` is borrowed exclusively for `'scope`, at whose end the get is over, which is what rma.1 of
         // `gasworks_extended` asks.
         Ok(unsafe { rma::get_nbi(self.engine, &self.started, place, start, len, false) }?)
+    }
+
+    /// Starts a transfer of scattered data.
+    ///
+    /// # Safety
+    /// The runs here are borrowed for `'scope`, exclusively for a get (scope.1).
+    pub(crate) unsafe fn start(&self, member: u32, way: Way, runs: &impl Runs) -> Result<(), Error> {
+        let (peer, options) = (Peer { view: self.view, member }, Options::default());
+        // SAFETY: scope.1: the caller promises the runs here for `'scope`, at whose end the transfer is over, which is what scattered.1 of
+        // `gasworks_extended` asks.
+        Ok(unsafe { scattered::transfer_nbi(self.engine, &self.started, peer, way, runs, options) }?)
     }
 
     /// Waits for everything that was started; the first failure, once all are over. Should a wait unwind, the scope's guard

@@ -1,7 +1,9 @@
 //! A message in a handler's hands.
 
+use super::thread::Handling;
 use super::{Engine, Held, Outgoing};
-use crate::{CoreMode, Error, Rank, Signature};
+use crate::message::{First, Returned, first_word};
+use crate::{Category, CoreMode, Error, Rank, Signature};
 use gasworks_sync::VolatileSlice;
 use std::cell::Cell;
 
@@ -99,6 +101,24 @@ impl<'a, M: CoreMode> Incoming<'a, M> {
             is_request: self.is_request(),
             is_long: matches!(self.received, Received::Landed { .. }),
         }
+    }
+
+    /// Has another handler handle its payload: as a reply without arguments, or if it takes none as such a request.
+    ///
+    /// # Errors
+    /// No handler at that index takes either; and what the handler says.
+    pub fn pass_to(&self, handler: u8) -> Result<(), Box<Error>> {
+        let taking = |is_reply| {
+            let word = first_word(Category::Medium, is_reply, handler, 0, Returned::default());
+            First::of(&word.to_le_bytes()).and_then(|first| self.engine.handlers.taking(first))
+        };
+        let Some(placed) = taking(true).or_else(|| taking(false)) else {
+            let what = format!("no handler at index {handler} takes a medium without arguments");
+            return Err(Box::new(Error::BadMessage { from: self.source, what }));
+        };
+        let signature = &placed.entry.signature;
+        let passed = Incoming { args: &[], handler, request: None, signature, ..*self };
+        Engine::run(placed, &passed, Handling::begin_within(passed.address()))
     }
 
     /// Replies, once. The room was reserved with the request: a reply never waits.

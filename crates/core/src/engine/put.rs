@@ -263,6 +263,11 @@ impl<M: CoreMode> Engine<M> {
         self.transfers.ops.open()
     }
 
+    /// As [`open_set`](Self::open_set), and keeps something until all of it is over.
+    pub fn open_set_keeping(&self, keep: Box<M::Keep>) -> OpId {
+        self.transfers.ops.open_keeping(keep)
+    }
+
     /// An operation of a layer above, which [ends](Self::end_operation) it. It has no leaves.
     pub fn start_operation(&self) -> OpId {
         // As something: what counts as nothing is over.

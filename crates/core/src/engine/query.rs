@@ -3,15 +3,15 @@
 //! The operation has a number, which goes with the request and comes back with the reply; where the bytes go stays here.
 //!
 //! # Invariants
-//! - query.1: the place for the answer stays mapped and is not used otherwise until the operation has completed: the caller of
-//!   [`Engine::query`] promises it.
+//! - query.1: the places for the answer stay mapped and are not used otherwise until the operation has completed: the caller of
+//!   [`Engine::query`] or [`Engine::query_medium`] promises it.
 
-use super::{Engine, Outgoing};
-use crate::ops::{After, NotStarted};
+use super::{Ask, Commit, Engine, Outgoing};
+use crate::ops::{After, Answer, NotStarted, Places};
 use crate::{Categories, Category, CoreMode, Error, OpId, Rank};
 use gasworks_rdma::NicError;
-use gasworks_sync::RawSlice;
 use gasworks_sync::atomic::Ordering::Relaxed;
+use gasworks_sync::{RawSlice, VolatileSlice};
 
 /// Bytes of the number with which the arguments begin.
 pub const NUMBER: usize = 8;
@@ -44,7 +44,8 @@ impl<M: CoreMode> Engine<M> {
             // Nobody answers any more.
             return Err((Error::Over, keep));
         }
-        let id = self.transfers.start(set, Some(After::Answer { from: to, place }), counts, keep)?;
+        let after = After::Answer { from: to, places: Places::One(place) };
+        let id = self.transfers.start(set, Some(after), counts, keep)?;
         self.transfers.queries().fetch_add(1, Relaxed);
         args[..NUMBER].copy_from_slice(&id.to_bits().to_le_bytes());
         let message = Outgoing { category: Category::Short, handler, args, payload: &[], landing: 0 };
@@ -54,12 +55,50 @@ impl<M: CoreMode> Engine<M> {
         })
     }
 
-    /// The reply of `from` to the query of this number: with what it brings, of which as much is kept as there is place for, or why it was
-    /// not done.
+    /// As [`query`](Self::query) by a Medium, with a payload of `len` bytes that `fill` writes.
+    ///
+    /// # Safety
+    /// query.1, for `places`.
     ///
     /// # Errors
-    /// There is no such query to that rank under way, or the answer is too short.
-    pub fn answered(&self, from: Rank, number: u64, answer: Result<&[u8], NicError>) -> Result<(), Error> {
+    /// Those of [`query`](Self::query).
+    pub unsafe fn query_medium(
+        &self,
+        to: Rank,
+        (handler, args): (u8, &mut [u8]),
+        (len, fill): (usize, &dyn Fn(VolatileSlice<'_>)),
+        places: Places,
+        (set, counts): (Option<OpId>, Categories),
+    ) -> Result<OpId, Error> {
+        if self.is_over() {
+            return Err(Error::Over);
+        }
+        let ask = Ask { category: Category::Medium, least: len, most: len, landing: None, source: None };
+        let prepared = self.try_prepare(to, &ask)?;
+        fill(prepared.room());
+        let after = After::Answer { from: to, places };
+        let id = self.transfers.start(set, Some(after), counts, None).map_err(|(error, _)| error)?;
+        self.transfers.queries().fetch_add(1, Relaxed);
+        args[..NUMBER].copy_from_slice(&id.to_bits().to_le_bytes());
+        prepared.commit(&Commit { handler, args, len, landing: 0, source: None }).map(|()| id).inspect_err(
+            |_| {
+                self.transfers.queries().fetch_sub(1, Relaxed);
+                drop(self.transfers.ops().withdraw(id));
+            },
+        )
+    }
+
+    /// The reply of `from` to the query of this number: with what it brings, of which as much is kept as there is place for, or why it was
+    /// not done. What goes to many places has to be as long as they are together.
+    ///
+    /// # Errors
+    /// There is no such query to that rank under way, or the answer has another length.
+    pub fn answered(
+        &self,
+        from: Rank,
+        number: u64,
+        answer: Result<Answer<'_>, NicError>,
+    ) -> Result<(), Error> {
         if self.transfers.ops().answer(number, |after| after.answered(from, answer)) {
             self.transfers.queries().fetch_sub(1, Relaxed);
             return Ok(());

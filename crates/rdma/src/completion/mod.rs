@@ -189,6 +189,11 @@ impl<M: Mode, A, K, E: Copy> Completions<M, A, K, E> {
         self.enter(None, SET, None, None)
     }
 
+    /// Enters a set, of nothing yet, which keeps something until all of it is over and it is forgotten.
+    pub fn open_keeping(&self, keep: K) -> OpId {
+        self.enter(None, SET, None, Some(keep))
+    }
+
     fn enter(&self, action: Option<A>, state: u64, set: Option<OpId>, keep: Option<K>) -> OpId {
         let index = self.slab.take();
         let Some(slot) = self.slab.get(index) else { unreachable!("it was taken") };
