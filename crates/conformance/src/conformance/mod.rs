@@ -23,6 +23,7 @@ mod pattern;
 mod regions;
 #[allow(unsafe_code)]
 mod rma;
+mod scattered;
 pub mod special;
 #[allow(unsafe_code)]
 mod teams;
@@ -225,6 +226,10 @@ pub fn cases<M: SuiteMode>() -> Vec<Case<M>> {
         case("rma.edges", 1, rma::edges),
         case("rma.scope", 1, rma::scope),
         case("rma.all-at-once", 1, rma::all_at_once),
+        case("scattered.at-random", 1, scattered::at_random),
+        case("scattered.transposed", 1, scattered::transposed),
+        case("scattered.all-at-once", 1, scattered::all_at_once),
+        case("scattered.wrong", 1, scattered::wrong),
         case("event.owned", 1, events::owned),
         case("event.test", 1, events::test),
         case("event.await", 1, events::awaited),

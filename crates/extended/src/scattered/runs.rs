@@ -122,7 +122,7 @@ pub(super) unsafe fn copy_all<const PUT: bool>(local: *mut u8, remote: *mut u8, 
     }
 }
 
-/// What is more than an address counts.
+/// What no address counts.
 pub(super) fn too_large() -> Error {
-    Error::Scattered("its places or its bytes are more than an address counts")
+    Error::Scattered("a place or a sum of its bytes is below zero or more than an address counts")
 }
