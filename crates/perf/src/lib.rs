@@ -2,7 +2,7 @@
 //!
 //! - [`options`]: the command line; [`row`]: what a measurement gives; [`stats`]: which blocks of it count;
 //! - `session`: a job with its handlers, and how blocks are timed on all ranks together;
-//! - `am`, `rma`, `given`, `meet`, `gups`, `wake`, `jobs`: the benches; `raw`: the machine itself;
+//! - `am`, `rma`, `scattered`, `given`, `meet`, `gups`, `wake`, `jobs`: the benches; `raw`: the machine itself;
 //! - `call`: the measurements in C, which are in `raw/`; `probe`: how near two ranks are.
 #![deny(missing_docs)]
 
@@ -22,6 +22,8 @@ mod probe;
 mod raw;
 mod rma;
 pub mod row;
+#[allow(unsafe_code)]
+mod scattered;
 mod session;
 pub mod stats;
 mod wake;
@@ -75,6 +77,7 @@ fn run_as<M: PerfMode>(options: &Options) -> Result<()> {
         Bench::GetLatency => rma::latency(&session, rma::Way::Get)?,
         Bench::PutBandwidth => rma::bandwidth(&session, rma::Way::Put)?,
         Bench::GetBandwidth => rma::bandwidth(&session, rma::Way::Get)?,
+        Bench::Strided => scattered::strided(&session)?,
         Bench::Given => given::run(&session)?,
         Bench::Barrier => meet::barrier(&session)?,
         Bench::Collective => meet::collective(&session)?,

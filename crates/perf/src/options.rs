@@ -21,6 +21,8 @@ the processors move, and only figures with the same one can be compared.
   put-bandwidth  blocking puts by size, in places that the first cache holds (warm) and walking on
                  (cold), beside copies in local memory
   get-bandwidth  the same for gets
+  strided        blocking puts of strided arrays by the length of a run, beside a loop of copies written by hand in
+                 the same blocks, and the rate of the puts as a part of that of the copies
   given          puts and gets of memory that the partner has given to a region, in places that lie in their pages as
                  those of the partner do or not (askew): by process_vm_*, or with GASWORKS_PROCESS_VM=0 by messages
   barrier        the barrier of all ranks, that of a team of them, and splitting them
@@ -47,6 +49,7 @@ pub enum Bench {
     GetLatency,
     PutBandwidth,
     GetBandwidth,
+    Strided,
     Given,
     Barrier,
     Collective,

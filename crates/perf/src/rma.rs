@@ -29,6 +29,7 @@ pub fn segment(options: &Options) -> u64 {
     let room = match options.bench {
         Bench::PutBandwidth | Bench::GetBandwidth => large.max(AREA),
         Bench::PutLatency | Bench::GetLatency => PLACES.saturating_mul(large.max(4096)),
+        Bench::Strided => crate::scattered::segment(),
         Bench::Gups => 16 << crate::gups::LOG_WORDS,
         _ => 0,
     };

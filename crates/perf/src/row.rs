@@ -71,6 +71,7 @@ impl Row {
 
     fn shown(&self, figure: f64) -> String {
         match self.unit.as_str() {
+            "1" => format!("{figure:.3}"),
             "B" => format!("{:.1} KiB", figure / 1024.0),
             _ if figure < 100.0 => format!("{figure:.2} ns"),
             _ if figure < 100e3 => format!("{figure:.0} ns"),

@@ -67,6 +67,10 @@ fn puts_and_gets_are_measured() {
         assert_eq!(variants(&rows, bench), ["warm", "local-warm", "cold", "local-cold"]);
         assert_eq!(rows.len(), 15 * 4);
     }
+    let strided = rows(2, "strided --bytes 8..16");
+    let names =
+        ["put warm", "copies warm", "rate of copies warm", "put cold", "copies cold", "rate of copies cold"];
+    assert_eq!((variants(&strided, "strided"), strided.len()), (names.into(), 2 * names.len()));
     assert_eq!(variants(&rows(2, "given"), "given"), ["put", "get", "put askew", "get askew"]);
 }
 

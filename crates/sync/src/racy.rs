@@ -300,6 +300,33 @@ pub unsafe fn copy_in(target: *mut u8, source: *const u8, len: usize) {
     }
 }
 
+/// As [`copy_in`], one of many copies in any order, which the compiler may merge: whoever has made the last one calls [`all_copied_in`].
+///
+/// # Safety
+/// As for [`copy_in`].
+#[inline(always)]
+pub unsafe fn copy_in_one(target: *mut u8, source: *const u8, len: usize) {
+    tally::copied(len);
+    #[cfg(not(any(miri, gasworks_tsan)))]
+    // SAFETY: the caller promises that `target` is mapped for `len` bytes, without plain references, and `source` readable, apart from it,
+    // and not written meanwhile.
+    unsafe {
+        core::ptr::copy_nonoverlapping(source, target, len)
+    };
+    #[cfg(any(miri, gasworks_tsan))]
+    for i in 0..len {
+        // SAFETY: `i` is below `len`; the caller promises so many bytes of `target`, mapped, and of `source`, readable and not written.
+        unsafe { store_byte(target.add(i), *source.add(i)) };
+    }
+}
+
+/// No copy by [`copy_in_one`] is left out or delayed beyond this.
+#[inline(always)]
+pub fn all_copied_in() {
+    #[cfg(not(any(miri, gasworks_tsan)))]
+    compiler_barrier();
+}
+
 /// Copies `len` bytes from `source`, which peers may be touching, to `target`, which is the caller's own.
 ///
 /// # Safety

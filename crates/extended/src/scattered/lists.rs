@@ -100,18 +100,26 @@ impl<L: Side<*mut u8>, R: Side<u64>> Lists<L, R> {
     /// # Safety
     /// That of [`Runs::copy`].
     unsafe fn copy_all<const PUT: bool>(&self, there: Base<'_>) {
-        if let Some(len) = self.local.each().filter(|&len| self.remote.each() == Some(len)) {
-            let (mut number, Self { local, remote }) = (0, self);
-            while let (Some((here, _)), Some((offset, _))) = (local.piece(number), remote.piece(number)) {
-                // SAFETY: runs.1: both have as many pieces of `len` bytes, those there inside what was opened; the caller promises those here.
-                unsafe { copy::<PUT>(here, there.at(offset), len) };
-                number += 1;
-            }
-            return;
+        macro_rules! blocks {
+            ($len:expr) => {{
+                let (mut number, Self { local, remote }) = (0, self);
+                while let (Some((here, _)), Some((offset, _))) = (local.piece(number), remote.piece(number)) {
+                    // SAFETY: runs.1: both have as many blocks, those there inside what was opened; the caller promises those here.
+                    unsafe { copy::<PUT>(here, there.at(offset), $len) };
+                    number += 1;
+                }
+            }};
         }
-        for Run { local, remote, len } in self.runs() {
-            // SAFETY: runs.1: the run is inside what was opened; the caller promises as many bytes here.
-            unsafe { copy::<PUT>(local, there.at(remote), len) };
+        match self.local.each().filter(|&len| self.remote.each() == Some(len)) {
+            Some(8) => blocks!(8),
+            Some(16) => blocks!(16),
+            Some(len) => blocks!(len),
+            None => {
+                for Run { local, remote, len } in self.runs() {
+                    // SAFETY: runs.1: the run is inside what was opened; the caller promises as many bytes here.
+                    unsafe { copy::<PUT>(local, there.at(remote), len) };
+                }
+            }
         }
     }
 }

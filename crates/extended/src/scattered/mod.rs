@@ -29,6 +29,7 @@ use crate::implicit::Implicit;
 use crate::rma::{self, Options};
 use gasworks_core::{CoreMode, Engine, View};
 use gasworks_memory::{Access, Rights};
+use gasworks_sync::racy;
 
 /// Runs to a peer that is not mapped go packed if they are shorter than this on average: about as many bytes are copied twice while a post is made.
 const PACKED_BELOW: u64 = 2048;
@@ -155,6 +156,7 @@ unsafe fn copied<M: CoreMode>(
     };
     // SAFETY: the caller promises the runs here; `there` is the memory that they go to or come from.
     unsafe { runs.copy(way, Base::new(there, all.low)) };
+    racy::all_copied_in();
     Ok(None)
 }
 
@@ -183,6 +185,7 @@ unsafe fn look_closer<M: CoreMode>(
         if let Some(there) = reached {
             // SAFETY: the caller promises the runs here; `there` is the memory that they go to or come from.
             unsafe { runs.copy(way, Base::new(there, all.low)) };
+            racy::all_copied_in();
         }
     };
     match engine.peers().watch() {

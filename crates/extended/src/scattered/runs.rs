@@ -55,18 +55,7 @@ pub trait Runs {
     /// # Safety
     /// The runs here are mapped: readable and not written for a put, writable and nobody else's for a get; and none overlaps what it is copied
     /// to.
-    unsafe fn copy(&self, way: Way, there: Base<'_>) {
-        for Run { local, remote, len } in self.runs() {
-            let remote = there.at(remote);
-            // SAFETY: runs.1: `len` bytes at `remote` are in `there`; the caller promises as many at `local`.
-            unsafe {
-                match way {
-                    Way::Put => copy::<true>(local, remote, len),
-                    Way::Get => copy::<false>(local, remote, len),
-                }
-            }
-        }
-    }
+    unsafe fn copy(&self, way: Way, there: Base<'_>);
 }
 
 /// The part of a peer's memory that a transfer touches.
@@ -89,35 +78,18 @@ impl<'a> Base<'a> {
     }
 }
 
-/// Copies a run, whose length is known when the program is compiled if it is one of the usual ones.
+/// Copies a run, one of many: after the last one a put ends with [`racy::all_copied_in`].
 ///
 /// # Safety
 /// `remote` is mapped for `len` bytes; so is `local`, readable and not written to if this is a put, otherwise writable and nobody else's; they do
 /// not overlap.
 #[inline(always)]
 pub(super) unsafe fn copy<const PUT: bool>(local: *mut u8, remote: *mut u8, len: usize) {
-    // SAFETY: the caller promises `len` bytes at both.
-    unsafe {
-        match len {
-            8 => copy_all::<PUT>(local, remote, 8),
-            16 => copy_all::<PUT>(local, remote, 16),
-            _ => copy_all::<PUT>(local, remote, len),
-        }
-    }
-}
-
-/// As [`copy`], of a length that the caller knows.
-///
-/// # Safety
-/// That of [`copy`].
-#[inline(always)]
-pub(super) unsafe fn copy_all<const PUT: bool>(local: *mut u8, remote: *mut u8, len: usize) {
     // SAFETY: the caller promises `len` bytes at both, free of references where peers may touch them, and apart.
     unsafe {
-        if PUT {
-            racy::copy_in(remote, local, len);
-        } else {
-            racy::copy_out(local, remote, len);
+        match PUT {
+            true => racy::copy_in_one(remote, local, len),
+            false => racy::copy_out(local, remote, len),
         }
     }
 }

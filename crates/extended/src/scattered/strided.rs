@@ -4,7 +4,7 @@
 //! - strided.1: the lowest and the highest byte on each side were computed in 128 bits when a [`Strided`] was made, and fit an address: so does
 //!   every place between them, whatever way it is come to.
 
-use super::runs::{Base, Measure, Run, Runs, Way, copy_all, too_large};
+use super::runs::{Base, Measure, Run, Runs, Way, copy, too_large};
 use crate::Error;
 
 /// A dimension: how many times, and how far one is from the next on each side, in bytes.
@@ -189,7 +189,7 @@ impl Strided {
         macro_rules! elements {
             ($len:expr) => {
                 // SAFETY: runs.1: all elements are inside what was opened; the caller promises those here.
-                Self::walk(dimensions, at, &|local, remote| unsafe { copy_all::<PUT>(local, remote, $len) })
+                Self::walk(dimensions, at, &|local, remote| unsafe { copy::<PUT>(local, remote, $len) })
             };
         }
         match self.element {
