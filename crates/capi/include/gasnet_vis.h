@@ -11,8 +11,6 @@
 
 GASWORKS_BEGIN_C
 
-/* Declared only, so that a client of them compiles; the library does not have them, so it does not link. */
-
 /* The lists of vectors and of addresses stay the library's until the operation is done. */
 extern gex_Event_t gex_VIS_VectorGetNB(gex_TM_t tm, size_t dst_count, gex_Memvec_t const dst[], gex_Rank_t src_rank,
                                        size_t src_count, gex_Memvec_t const src[], gex_Flags_t flags);
@@ -64,7 +62,8 @@ extern int gex_VIS_StridedPutBlocking(gex_TM_t tm, gex_Rank_t dst_rank, void *ds
                                       void *src, const ptrdiff_t src_strides[], size_t element, const size_t count[],
                                       size_t levels, gex_Flags_t flags);
 
-/* This thread's next put runs the handler at its target, with the bytes given here. */
+/* This thread's next put runs the handler at its target when all is there, with the bytes given here: as a reply, or a request to which there is
+ * no reply. Such a put is done when its call returns. Index 0 takes that back. */
 extern void gex_VIS_SetPeerCompletionHandler(gex_AM_Index_t handler, const void *src, size_t len, gex_Flags_t flags);
 
 GASWORKS_END_C

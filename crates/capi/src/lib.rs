@@ -58,6 +58,8 @@ pub mod query;
 #[allow(unsafe_code)]
 pub mod rma;
 #[allow(unsafe_code)]
+pub mod scattered;
+#[allow(unsafe_code)]
 pub mod talk;
 #[allow(unsafe_code)]
 pub mod teams;

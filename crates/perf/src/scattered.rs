@@ -6,7 +6,7 @@
 
 use crate::session::{PerfMode, Plan, Session, Who, since};
 use anyhow::{Context, Result, ensure};
-use gasworks::{GlobalPtr, Strided};
+use gasworks::{GlobalPtr, Rights, Strided};
 use std::hint::black_box;
 use std::time::Instant;
 
@@ -68,7 +68,8 @@ fn compare<M: PerfMode>(
 ) -> Result<()> {
     let (agent, Shape { run, rows }) = (&session.agent, shape);
     let there = room.on(session.partner().unwrap_or(session.rank()));
-    let mapped = session.job.engine().peers().open(there.rank(), there.offset(), shape.len());
+    let peers = session.job.engine().peers();
+    let mapped = peers.reach(there.rank(), there.offset(), shape.len(), Rights::WRITE)?;
     let mapped = mapped.context("the partner is not mapped: there is nothing to copy to by hand")?;
     let mut source = vec![1u8; if session.rank() == 0 { shape.len() } else { 0 }];
     let strides = [2 * run as isize, shape.row() as isize];

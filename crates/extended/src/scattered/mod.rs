@@ -10,6 +10,7 @@
 //! - scattered.1: the runs here stay mapped, are not written during a put and not used otherwise during a get, until the transfer completes: a
 //!   blocking call does not return before; a non-blocking one passes the obligation to its caller, or keeps the buffer in the operation.
 
+mod completion;
 mod description;
 mod lists;
 mod packed;
@@ -18,8 +19,8 @@ mod strided;
 #[cfg(test)]
 mod tests;
 
+pub use completion::complete;
 pub use lists::{Blocks, Lists, Side};
-pub use packed::register;
 pub use runs::{Base, Measure, Run, Runs, Way};
 pub use strided::{Dimension, Strided};
 
@@ -27,9 +28,18 @@ use crate::Error;
 use crate::event::{self, Event, Kept};
 use crate::implicit::Implicit;
 use crate::rma::{self, Options};
-use gasworks_core::{CoreMode, Engine, View};
+use gasworks_core::{CoreMode, Engine, Handlers, View};
 use gasworks_memory::{Access, Rights};
 use gasworks_sync::racy;
+
+/// Enters the handlers for what other ranks put and get.
+///
+/// # Errors
+/// An index is taken.
+pub fn register<M: CoreMode>(handlers: &Handlers<M>) -> Result<(), gasworks_core::Error> {
+    packed::register(handlers)?;
+    completion::register(handlers)
+}
 
 /// Runs to a peer that is not mapped go packed if they are shorter than this on average: about as many bytes are copied twice while a post is made.
 const PACKED_BELOW: u64 = 2048;

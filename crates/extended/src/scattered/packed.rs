@@ -176,11 +176,7 @@ impl Part {
     }
 }
 
-/// Enters the handlers for what other ranks put and get, and their answers.
-///
-/// # Errors
-/// An index is taken.
-pub fn register<M: CoreMode>(handlers: &Handlers<M>) -> Result<(), gasworks_core::Error> {
+pub(super) fn register<M: CoreMode>(handlers: &Handlers<M>) -> Result<(), gasworks_core::Error> {
     let enter = |index, name, category, reply, handle| {
         handlers.register_internal(index, name, (category, reply, ARGS), M::box_function(handle))
     };
