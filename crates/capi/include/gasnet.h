@@ -257,63 +257,97 @@ GASWORKS_INLINE int gasnet_try_syncnbi_puts(void) {
 /* Scattered data. With a handle or without one, lists and bytes are the library's until all is done. */
 
 /* Vectors. */
-GASWORKS_INLINE void gasnet_putv_bulk(gasnet_node_t node, size_t dst_count, gasnet_memvec_t const dst[], size_t src_count, gasnet_memvec_t const src[]) {
-  (void)gex_VIS_VectorPutBlocking(gasworks_tm0(), node, dst_count, (gex_Memvec_t const *)dst, src_count, (gex_Memvec_t const *)src, 0);
+GASWORKS_INLINE void gasnet_putv_bulk(gasnet_node_t node, size_t dst_count, gasnet_memvec_t const dst[],
+                                      size_t src_count, gasnet_memvec_t const src[]) {
+  (void)gex_VIS_VectorPutBlocking(gasworks_tm0(), node, dst_count, (gex_Memvec_t const *)dst, src_count,
+                                  (gex_Memvec_t const *)src, 0);
 }
-GASWORKS_INLINE void gasnet_getv_bulk(size_t dst_count, gasnet_memvec_t const dst[], gasnet_node_t node, size_t src_count, gasnet_memvec_t const src[]) {
-  (void)gex_VIS_VectorGetBlocking(gasworks_tm0(), dst_count, (gex_Memvec_t const *)dst, node, src_count, (gex_Memvec_t const *)src, 0);
+GASWORKS_INLINE void gasnet_getv_bulk(size_t dst_count, gasnet_memvec_t const dst[], gasnet_node_t node,
+                                      size_t src_count, gasnet_memvec_t const src[]) {
+  (void)gex_VIS_VectorGetBlocking(gasworks_tm0(), dst_count, (gex_Memvec_t const *)dst, node, src_count,
+                                  (gex_Memvec_t const *)src, 0);
 }
-GASWORKS_INLINE gasnet_handle_t gasnet_putv_nb_bulk(gasnet_node_t node, size_t dst_count, gasnet_memvec_t const dst[], size_t src_count, gasnet_memvec_t const src[]) {
-  return gex_VIS_VectorPutNB(gasworks_tm0(), node, dst_count, (gex_Memvec_t const *)dst, src_count, (gex_Memvec_t const *)src, 0);
+GASWORKS_INLINE gasnet_handle_t gasnet_putv_nb_bulk(gasnet_node_t node, size_t dst_count, gasnet_memvec_t const dst[],
+                                                    size_t src_count, gasnet_memvec_t const src[]) {
+  return gex_VIS_VectorPutNB(gasworks_tm0(), node, dst_count, (gex_Memvec_t const *)dst, src_count,
+                             (gex_Memvec_t const *)src, 0);
 }
-GASWORKS_INLINE gasnet_handle_t gasnet_getv_nb_bulk(size_t dst_count, gasnet_memvec_t const dst[], gasnet_node_t node, size_t src_count, gasnet_memvec_t const src[]) {
-  return gex_VIS_VectorGetNB(gasworks_tm0(), dst_count, (gex_Memvec_t const *)dst, node, src_count, (gex_Memvec_t const *)src, 0);
+GASWORKS_INLINE gasnet_handle_t gasnet_getv_nb_bulk(size_t dst_count, gasnet_memvec_t const dst[], gasnet_node_t node,
+                                                    size_t src_count, gasnet_memvec_t const src[]) {
+  return gex_VIS_VectorGetNB(gasworks_tm0(), dst_count, (gex_Memvec_t const *)dst, node, src_count,
+                             (gex_Memvec_t const *)src, 0);
 }
-GASWORKS_INLINE void gasnet_putv_nbi_bulk(gasnet_node_t node, size_t dst_count, gasnet_memvec_t const dst[], size_t src_count, gasnet_memvec_t const src[]) {
-  (void)gex_VIS_VectorPutNBI(gasworks_tm0(), node, dst_count, (gex_Memvec_t const *)dst, src_count, (gex_Memvec_t const *)src, 0);
+GASWORKS_INLINE void gasnet_putv_nbi_bulk(gasnet_node_t node, size_t dst_count, gasnet_memvec_t const dst[],
+                                          size_t src_count, gasnet_memvec_t const src[]) {
+  (void)gex_VIS_VectorPutNBI(gasworks_tm0(), node, dst_count, (gex_Memvec_t const *)dst, src_count,
+                             (gex_Memvec_t const *)src, 0);
 }
-GASWORKS_INLINE void gasnet_getv_nbi_bulk(size_t dst_count, gasnet_memvec_t const dst[], gasnet_node_t node, size_t src_count, gasnet_memvec_t const src[]) {
-  (void)gex_VIS_VectorGetNBI(gasworks_tm0(), dst_count, (gex_Memvec_t const *)dst, node, src_count, (gex_Memvec_t const *)src, 0);
+GASWORKS_INLINE void gasnet_getv_nbi_bulk(size_t dst_count, gasnet_memvec_t const dst[], gasnet_node_t node,
+                                          size_t src_count, gasnet_memvec_t const src[]) {
+  (void)gex_VIS_VectorGetNBI(gasworks_tm0(), dst_count, (gex_Memvec_t const *)dst, node, src_count,
+                             (gex_Memvec_t const *)src, 0);
 }
 
 /* Blocks of one length at indexed addresses. */
-GASWORKS_INLINE void gasnet_puti_bulk(gasnet_node_t node, size_t dst_count, void *const dst[], size_t dst_len, size_t src_count, void *const src[], size_t src_len) {
+GASWORKS_INLINE void gasnet_puti_bulk(gasnet_node_t node, size_t dst_count, void *const dst[], size_t dst_len,
+                                      size_t src_count, void *const src[], size_t src_len) {
   (void)gex_VIS_IndexedPutBlocking(gasworks_tm0(), node, dst_count, dst, dst_len, src_count, src, src_len, 0);
 }
-GASWORKS_INLINE void gasnet_geti_bulk(size_t dst_count, void *const dst[], size_t dst_len, gasnet_node_t node, size_t src_count, void *const src[], size_t src_len) {
+GASWORKS_INLINE void gasnet_geti_bulk(size_t dst_count, void *const dst[], size_t dst_len, gasnet_node_t node,
+                                      size_t src_count, void *const src[], size_t src_len) {
   (void)gex_VIS_IndexedGetBlocking(gasworks_tm0(), dst_count, dst, dst_len, node, src_count, src, src_len, 0);
 }
-GASWORKS_INLINE gasnet_handle_t gasnet_puti_nb_bulk(gasnet_node_t node, size_t dst_count, void *const dst[], size_t dst_len, size_t src_count, void *const src[], size_t src_len) {
+GASWORKS_INLINE gasnet_handle_t gasnet_puti_nb_bulk(gasnet_node_t node, size_t dst_count, void *const dst[],
+                                                    size_t dst_len, size_t src_count, void *const src[],
+                                                    size_t src_len) {
   return gex_VIS_IndexedPutNB(gasworks_tm0(), node, dst_count, dst, dst_len, src_count, src, src_len, 0);
 }
-GASWORKS_INLINE gasnet_handle_t gasnet_geti_nb_bulk(size_t dst_count, void *const dst[], size_t dst_len, gasnet_node_t node, size_t src_count, void *const src[], size_t src_len) {
+GASWORKS_INLINE gasnet_handle_t gasnet_geti_nb_bulk(size_t dst_count, void *const dst[], size_t dst_len,
+                                                    gasnet_node_t node, size_t src_count, void *const src[],
+                                                    size_t src_len) {
   return gex_VIS_IndexedGetNB(gasworks_tm0(), dst_count, dst, dst_len, node, src_count, src, src_len, 0);
 }
-GASWORKS_INLINE void gasnet_puti_nbi_bulk(gasnet_node_t node, size_t dst_count, void *const dst[], size_t dst_len, size_t src_count, void *const src[], size_t src_len) {
+GASWORKS_INLINE void gasnet_puti_nbi_bulk(gasnet_node_t node, size_t dst_count, void *const dst[], size_t dst_len,
+                                          size_t src_count, void *const src[], size_t src_len) {
   (void)gex_VIS_IndexedPutNBI(gasworks_tm0(), node, dst_count, dst, dst_len, src_count, src, src_len, 0);
 }
-GASWORKS_INLINE void gasnet_geti_nbi_bulk(size_t dst_count, void *const dst[], size_t dst_len, gasnet_node_t node, size_t src_count, void *const src[], size_t src_len) {
+GASWORKS_INLINE void gasnet_geti_nbi_bulk(size_t dst_count, void *const dst[], size_t dst_len, gasnet_node_t node,
+                                          size_t src_count, void *const src[], size_t src_len) {
   (void)gex_VIS_IndexedGetNBI(gasworks_tm0(), dst_count, dst, dst_len, node, src_count, src, src_len, 0);
 }
 
 /* Strided arrays: one count more than levels, and the first is of bytes. */
-GASWORKS_INLINE void gasnet_puts_bulk(gasnet_node_t node, void *dst, const size_t dst_strides[], void *src, const size_t src_strides[], const size_t count[], size_t levels) {
-  (void)gex_VIS_StridedPutBlocking(gasworks_tm0(), node, dst, (const ptrdiff_t *)dst_strides, src, (const ptrdiff_t *)src_strides, count[0], count + 1, levels, 0);
+GASWORKS_INLINE void gasnet_puts_bulk(gasnet_node_t node, void *dst, const size_t dst_strides[], void *src,
+                                      const size_t src_strides[], const size_t count[], size_t levels) {
+  (void)gex_VIS_StridedPutBlocking(gasworks_tm0(), node, dst, (const ptrdiff_t *)dst_strides, src,
+                                   (const ptrdiff_t *)src_strides, count[0], count + 1, levels, 0);
 }
-GASWORKS_INLINE void gasnet_gets_bulk(void *dst, const size_t dst_strides[], gasnet_node_t node, void *src, const size_t src_strides[], const size_t count[], size_t levels) {
-  (void)gex_VIS_StridedGetBlocking(gasworks_tm0(), dst, (const ptrdiff_t *)dst_strides, node, src, (const ptrdiff_t *)src_strides, count[0], count + 1, levels, 0);
+GASWORKS_INLINE void gasnet_gets_bulk(void *dst, const size_t dst_strides[], gasnet_node_t node, void *src,
+                                      const size_t src_strides[], const size_t count[], size_t levels) {
+  (void)gex_VIS_StridedGetBlocking(gasworks_tm0(), dst, (const ptrdiff_t *)dst_strides, node, src,
+                                   (const ptrdiff_t *)src_strides, count[0], count + 1, levels, 0);
 }
-GASWORKS_INLINE gasnet_handle_t gasnet_puts_nb_bulk(gasnet_node_t node, void *dst, const size_t dst_strides[], void *src, const size_t src_strides[], const size_t count[], size_t levels) {
-  return gex_VIS_StridedPutNB(gasworks_tm0(), node, dst, (const ptrdiff_t *)dst_strides, src, (const ptrdiff_t *)src_strides, count[0], count + 1, levels, 0);
+GASWORKS_INLINE gasnet_handle_t gasnet_puts_nb_bulk(gasnet_node_t node, void *dst, const size_t dst_strides[],
+                                                    void *src, const size_t src_strides[], const size_t count[],
+                                                    size_t levels) {
+  return gex_VIS_StridedPutNB(gasworks_tm0(), node, dst, (const ptrdiff_t *)dst_strides, src,
+                              (const ptrdiff_t *)src_strides, count[0], count + 1, levels, 0);
 }
-GASWORKS_INLINE gasnet_handle_t gasnet_gets_nb_bulk(void *dst, const size_t dst_strides[], gasnet_node_t node, void *src, const size_t src_strides[], const size_t count[], size_t levels) {
-  return gex_VIS_StridedGetNB(gasworks_tm0(), dst, (const ptrdiff_t *)dst_strides, node, src, (const ptrdiff_t *)src_strides, count[0], count + 1, levels, 0);
+GASWORKS_INLINE gasnet_handle_t gasnet_gets_nb_bulk(void *dst, const size_t dst_strides[], gasnet_node_t node,
+                                                    void *src, const size_t src_strides[], const size_t count[],
+                                                    size_t levels) {
+  return gex_VIS_StridedGetNB(gasworks_tm0(), dst, (const ptrdiff_t *)dst_strides, node, src,
+                              (const ptrdiff_t *)src_strides, count[0], count + 1, levels, 0);
 }
-GASWORKS_INLINE void gasnet_puts_nbi_bulk(gasnet_node_t node, void *dst, const size_t dst_strides[], void *src, const size_t src_strides[], const size_t count[], size_t levels) {
-  (void)gex_VIS_StridedPutNBI(gasworks_tm0(), node, dst, (const ptrdiff_t *)dst_strides, src, (const ptrdiff_t *)src_strides, count[0], count + 1, levels, 0);
+GASWORKS_INLINE void gasnet_puts_nbi_bulk(gasnet_node_t node, void *dst, const size_t dst_strides[], void *src,
+                                          const size_t src_strides[], const size_t count[], size_t levels) {
+  (void)gex_VIS_StridedPutNBI(gasworks_tm0(), node, dst, (const ptrdiff_t *)dst_strides, src,
+                              (const ptrdiff_t *)src_strides, count[0], count + 1, levels, 0);
 }
-GASWORKS_INLINE void gasnet_gets_nbi_bulk(void *dst, const size_t dst_strides[], gasnet_node_t node, void *src, const size_t src_strides[], const size_t count[], size_t levels) {
-  (void)gex_VIS_StridedGetNBI(gasworks_tm0(), dst, (const ptrdiff_t *)dst_strides, node, src, (const ptrdiff_t *)src_strides, count[0], count + 1, levels, 0);
+GASWORKS_INLINE void gasnet_gets_nbi_bulk(void *dst, const size_t dst_strides[], gasnet_node_t node, void *src,
+                                          const size_t src_strides[], const size_t count[], size_t levels) {
+  (void)gex_VIS_StridedGetNBI(gasworks_tm0(), dst, (const ptrdiff_t *)dst_strides, node, src,
+                              (const ptrdiff_t *)src_strides, count[0], count + 1, levels, 0);
 }
 
 GASWORKS_END_C

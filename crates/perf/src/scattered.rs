@@ -90,19 +90,22 @@ fn compare<M: PerfMode>(
         source[last..][..run].fill(number);
         let rounds = (block.n as usize / shape.runs()).max(1);
         let of_one = |took: f64| took / (rounds * shape.runs()) as f64;
-        let begin = Instant::now();
-        for _ in 0..rounds {
-            agent.put_strided(there, black_box(&source), &array)?;
+        let (mut found, mut took) = (vec![0; run], [0.0; 2]);
+        // In turn the one and the other is first: the partner goes to sleep meanwhile.
+        for by_hand in [number % 2 == 0, number % 2 == 1] {
+            agent.put(there.add(last as u64)?, &vec![!number; run])?;
+            let begin = Instant::now();
+            for _ in 0..rounds {
+                match by_hand {
+                    true => copies(black_box(&source), black_box(mapped.as_ptr()), shape),
+                    false => agent.put_strided(there, black_box(&source), &array)?,
+                }
+            }
+            took[usize::from(by_hand)] = of_one(since(begin));
+            agent.get(there.add(last as u64)?, &mut found)?;
+            ensure!(found.iter().all(|byte| *byte == number), "the last run there is not what was copied");
         }
-        let put = of_one(since(begin));
-        let mut found = vec![0; run];
-        agent.get(there.add(last as u64)?, &mut found)?;
-        ensure!(found.iter().all(|byte| *byte == number), "the last run of a put is not what was put");
-        let begin = Instant::now();
-        for _ in 0..rounds {
-            copies(black_box(&source), black_box(mapped.as_ptr()), shape);
-        }
-        let copied = of_one(since(begin));
+        let [put, copied] = took;
         by_hand.push((put, copied));
         Ok(put * block.n as f64)
     })?;
@@ -119,24 +122,25 @@ fn compare<M: PerfMode>(
     Ok(())
 }
 
-/// The loop written by hand, for sizes that its writer knows and for others.
+/// The loop written by hand: for lengths of a run that its writer knows and for others; of the array it knows two dimensions.
 fn copies(source: &[u8], target: *mut u8, shape: Shape) {
-    match shape.run {
-        8 => copies_of::<8>(source, target, shape),
-        64 => copies_of::<64>(source, target, shape),
-        512 => copies_of::<512>(source, target, shape),
-        _ => copies_of::<0>(source, target, shape),
+    let [columns, rows, step, row] = black_box([COLUMNS, shape.rows, 2 * shape.run, shape.row()]);
+    assert!(columns == COLUMNS && rows == shape.rows && source.len() >= shape.len());
+    macro_rules! copies {
+        ($run:expr) => {
+            for at in 0..rows {
+                for column in 0..columns {
+                    let place = at * row + column * step;
+                    // SAFETY: scattered.1: the run at `place` is inside a shape of `shape.len()` bytes, which both sides have.
+                    unsafe { source.as_ptr().add(place).copy_to_nonoverlapping(target.add(place), $run) };
+                }
+            }
+        };
     }
-}
-
-fn copies_of<const RUN: usize>(source: &[u8], target: *mut u8, shape: Shape) {
-    let run = if RUN == 0 { shape.run } else { RUN };
-    assert!(source.len() >= shape.len());
-    for row in 0..shape.rows {
-        for column in 0..COLUMNS {
-            let at = row * shape.row() + column * 2 * run;
-            // SAFETY: scattered.1: the run at `at` is inside a shape of `shape.len()` bytes, which both sides have.
-            unsafe { source.as_ptr().add(at).copy_to_nonoverlapping(target.add(at), run) };
-        }
+    match shape.run {
+        8 => copies!(8),
+        64 => copies!(64),
+        512 => copies!(512),
+        run => copies!(run),
     }
 }

@@ -7,12 +7,13 @@ use gasworks_testkit::{Cmd, Log, nic};
 use std::path::{Path, PathBuf};
 
 /// Programs that any number of ranks can run, and whether they start threads.
-pub const PROGRAMS: [(&str, bool); 10] = [
+pub const PROGRAMS: [(&str, bool); 11] = [
     ("memory", false),
     ("collectives", false),
     ("atomics", false),
     ("teams", false),
     ("segments", false),
+    ("scattered", false),
     ("messages", false),
     ("legacy", false),
     ("granted", false),

@@ -74,6 +74,22 @@ fn span(base: u128, steps: impl Iterator<Item = (usize, isize)>, element: usize)
     Some((u128::try_from(low).ok()?, u128::try_from(high).ok()?))
 }
 
+/// A place here and the one there.
+type Places = (*mut u8, *mut u8);
+
+/// Tells `act` the places of a dimension's steps.
+#[inline(always)]
+fn steps(
+    Dimension { count, local, remote }: Dimension,
+    (mut here, mut there): Places,
+    mut act: impl FnMut(Places),
+) {
+    for _ in 0..count {
+        act((here, there));
+        (here, there) = (here.wrapping_offset(local), there.wrapping_offset(remote));
+    }
+}
+
 impl Strided {
     /// A transfer of elements of so many bytes, the first of which is at `local` here and at `remote` there. Without dimensions it is of that one.
     ///
@@ -150,33 +166,18 @@ impl Strided {
         self.here
     }
 
-    /// Walks one dimension around another; `act` is told the places of each element.
+    /// Walks one dimension around another; `act` is told the places of each element. Rows and tables are loops without a call.
     #[inline(always)]
-    fn walk(
-        dimensions: &[Dimension],
-        (mut local, mut remote): (*mut u8, *mut u8),
-        act: &impl Fn(*mut u8, *mut u8),
-    ) {
-        match dimensions {
-            [] => act(local, remote),
-            [inner] => {
-                for _ in 0..inner.count {
-                    act(local, remote);
-                    (local, remote) =
-                        (local.wrapping_offset(inner.local), remote.wrapping_offset(inner.remote));
-                }
-            }
-            [within @ .., outer] => {
-                for _ in 0..outer.count {
-                    Self::walk_within(within, (local, remote), act);
-                    (local, remote) =
-                        (local.wrapping_offset(outer.local), remote.wrapping_offset(outer.remote));
-                }
-            }
+    fn walk(dimensions: &[Dimension], at: Places, act: &impl Fn(*mut u8, *mut u8)) {
+        match *dimensions {
+            [] => act(at.0, at.1),
+            [inner] => steps(inner, at, |at| act(at.0, at.1)),
+            [inner, outer] => steps(outer, at, |at| steps(inner, at, |at| act(at.0, at.1))),
+            [ref within @ .., outer] => steps(outer, at, |at| Self::walk_within(within, at, act)),
         }
     }
 
-    fn walk_within(dimensions: &[Dimension], at: (*mut u8, *mut u8), act: &impl Fn(*mut u8, *mut u8)) {
+    fn walk_within(dimensions: &[Dimension], at: Places, act: &impl Fn(*mut u8, *mut u8)) {
         Self::walk(dimensions, at, act);
     }
 
