@@ -6,6 +6,7 @@ mod sim;
 
 use gasworks_conformance::simnet::{self, SimConfig, SimRank};
 use gasworks_core::engine::query::NUMBER;
+use gasworks_core::ops::Answer;
 use gasworks_core::{
     Also, Categories, Category, Engine, Entry, Error as CoreError, Handlers, Incoming, OpId, Outgoing,
     Signature,

@@ -383,6 +383,23 @@ static void atomics(void) {
   gex_AD_Destroy(ad);
   if (is("atomic-destroyed")) ADD_8(ad, &was, 0, own, GEX_OP_FADD, 0);
   if (is("atomic-destroyed-twice")) gex_AD_Destroy(ad);
+/* Of scattered transfers. */
+static void scattered(void) {
+  const ptrdiff_t far[] = {GASNET_PAGESIZE}, near[] = {1};
+  const size_t two[] = {2};
+  gex_Memvec_t from, to;
+  void *there, *nowhere[1] = {NULL};
+  CHECK(gex_Segment_QueryBound(tm, 1, &there, NULL, NULL) == 0);
+  from.gex_addr = bytes;
+  from.gex_len = 4;
+  to.gex_addr = there;
+  to.gex_len = 3;
+  if (is("scattered-no-rank")) gex_VIS_StridedPutBlocking(tm, size, there, near, bytes, near, 1, two, 1, 0);
+  if (is("scattered-outside")) gex_VIS_StridedPutBlocking(tm, 1, there, far, bytes, near, 1, two, 1, 0);
+  if (is("scattered-unequal")) gex_VIS_VectorPutNB(tm, 1, 1, &to, 1, &from, 0);
+  if (is("scattered-nowhere")) gex_VIS_IndexedGetNBI(tm, 1, nowhere, 4, 1, 1, &there, 4, 0);
+  if (is("scattered-no-list")) gex_VIS_VectorGetBlocking(tm, 1, NULL, 1, 1, &to, 0);
+  if (is("scattered-completion")) gex_VIS_SetPeerCompletionHandler(201, bytes, 128, 0);
 }
 
 /* Nobody waits for what will not come. */
@@ -472,6 +489,7 @@ int main(int argc, char **argv) {
     teams();
     endpoints();
     atomics();
+    scattered();
   }
   if (argc > 2) intact();
   serve();

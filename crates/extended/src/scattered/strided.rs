@@ -1,8 +1,8 @@
 //! Strided arrays: elements at regular distances in any number of dimensions, which are others on each side.
 //!
 //! # Invariants
-//! - strided.1: the lowest and the highest byte on each side were computed in 128 bits when a [`Strided`] was made, and fit an address: so does
-//!   every place between them, whatever way it is come to.
+//! - strided.1: the lowest and the highest byte on each side were computed without overflow when a [`Strided`] was made, and fit an address: so
+//!   does every place between them, whatever way it is come to.
 
 use super::runs::{Base, Measure, Run, Runs, Way, copy, too_large};
 use crate::Error;
@@ -63,15 +63,15 @@ pub struct Strided {
     here: (usize, usize),
 }
 
-/// The lowest and the highest of the places at `base` and at `steps` of all sizes from there.
-fn span(base: u128, steps: impl Iterator<Item = (usize, isize)>, element: usize) -> Option<(u128, u128)> {
-    let (mut low, mut high) = (i128::try_from(base).ok()?, i128::try_from(base).ok()?);
+/// The lowest of the places at `base` and at all numbers of steps from there, and the end of the highest.
+fn span(base: u64, steps: impl Iterator<Item = (usize, isize)>, element: usize) -> Option<(u64, u64)> {
+    let (mut below, mut above) = (0i64, 0i64);
     for (count, stride) in steps {
-        let farthest = (stride as i128).checked_mul(count as i128 - 1)?;
-        (low, high) = (low.checked_add(farthest.min(0))?, high.checked_add(farthest.max(0))?);
+        let farthest = i64::try_from(count - 1).ok()?.checked_mul(stride as i64)?;
+        (below, above) = (below.checked_add(farthest.min(0))?, above.checked_add(farthest.max(0))?);
     }
-    let high = high.checked_add(element as i128)?;
-    Some((u128::try_from(low).ok()?, u128::try_from(high).ok()?))
+    let end = base.checked_add_signed(above)?.checked_add(element as u64)?;
+    Some((base.checked_add_signed(below)?, end))
 }
 
 /// A place here and the one there.
@@ -94,7 +94,7 @@ impl Strided {
     /// A transfer of elements of so many bytes, the first of which is at `local` here and at `remote` there. Without dimensions it is of that one.
     ///
     /// # Errors
-    /// A place or the number of bytes is more than an address counts.
+    /// A place, a distance or the number of bytes is more than an address counts.
     pub fn new(
         (local, remote): (*mut u8, u64),
         element: usize,
@@ -112,16 +112,14 @@ impl Strided {
             made.element = 0;
             return Ok(made);
         }
-        let here = span(local.addr() as u128, dimensions.clone().map(|d| (d.count, d.local)), element);
-        let there = span(remote.into(), dimensions.clone().map(|d| (d.count, d.remote)), element);
-        let (((low_here, high_here), (low, high)), bytes) = here
-            .zip(there)
-            .zip(dimensions.clone().try_fold(element as u64, |bytes, d| bytes.checked_mul(d.count as u64)))
-            .ok_or_else(too_large)?;
-        let address = |at| usize::try_from(at).map_err(|_| too_large());
-        made.here = (address(low_here)?, address(high_here)?);
-        u64::try_from(high).map_err(|_| too_large())?;
-        let (low, extent) = (low as u64, address(high - low)?);
+        let here = span(local.addr() as u64, dimensions.clone().map(|d| (d.count, d.local)), element);
+        let there = span(remote, dimensions.clone().map(|d| (d.count, d.remote)), element);
+        let bytes = dimensions.clone().try_fold(element as u64, |bytes, d| bytes.checked_mul(d.count as u64));
+        let (Some((low_here, end_here)), Some((low, end)), Some(bytes)) = (here, there, bytes) else {
+            return Err(too_large());
+        };
+        made.here = (low_here as usize, end_here as usize);
+        let extent = (end - low) as usize;
         dimensions.for_each(|dimension| made.add(dimension));
         let runs = bytes / made.element as u64;
         made.measure = Some(Measure { bytes, runs, low, extent });

@@ -20,7 +20,7 @@ use Optimised::{Code, GoesOn, Same, Says, Untried};
 pub type Wrong = (&'static str, &'static str, Optimised);
 
 /// All wrong calls, in groups.
-pub const GROUPS: [(&str, &[Wrong]); 15] = [
+pub const GROUPS: [(&str, &[Wrong]); 16] = [
     ("start", START),
     ("objects", OBJECTS),
     ("handlers", HANDLERS),
@@ -36,6 +36,7 @@ pub const GROUPS: [(&str, &[Wrong]); 15] = [
     ("teams", TEAMS),
     ("endpoints", ENDPOINTS),
     ("atomics", ATOMICS),
+    ("scattered", SCATTERED),
 ];
 
 /// Before the job and its segment are there.
@@ -450,4 +451,22 @@ const ATOMICS: &[Wrong] = &[
     ("atomic-not-mine", "gex_AD_OpNB_I64: GEX_FLAG_AD_MY_RANK of rank 2, which is another's", Same),
     ("atomic-destroyed", "is no domain of atomic operations, but a destroyed object", Same),
     ("atomic-destroyed-twice", "is no domain of atomic operations, but a destroyed object", Same),
+];
+
+/// Of scattered transfers.
+const SCATTERED: &[Wrong] = &[
+    ("scattered-no-rank", "gex_VIS_StridedPutBlocking: there is no rank 3: the team has 3", Same),
+    ("scattered-outside", "gex_VIS_StridedPutBlocking: rank 1: ", Same),
+    (
+        "scattered-unequal",
+        "gex_VIS_VectorPutNB: rank 1: a scattered transfer between 4 bytes of this rank and 3 of the other",
+        Same,
+    ),
+    ("scattered-nowhere", "gex_VIS_IndexedGetNBI: 4 bytes at no address of this rank", Same),
+    ("scattered-no-list", "gex_VIS_VectorGetBlocking: 1 pieces at", Same),
+    (
+        "scattered-completion",
+        "gex_VIS_SetPeerCompletionHandler: 128 bytes: GEX_VIS_MAX_PEERCOMPLETION is 127",
+        Same,
+    ),
 ];
