@@ -252,24 +252,27 @@ impl<M: FaceMode> Face<M> {
 
     #[cold]
     fn place_of_other(&self, call: &str, team: *const Team, rank: u32, address: *const u8) -> (u32, u64) {
+        let (id, rank, base) = self.origin(call, team, rank);
+        let offset = (address.addr() as u64).wrapping_sub(base);
+        let place = id.map_or(Some(offset), |id| id.place(offset));
+        let outside = || {
+            format!("{address:p} is not in the segment of rank {rank}'s endpoint, which begins at {base:#x}")
+        };
+        (rank, place.unwrap_or_else(|| fail(call, outside())))
+    }
+
+    /// What memory a team or a pair and a rank of it name: the region, if it is no segment of a first endpoint; the rank of the job; and the
+    /// address there that is offset 0.
+    pub(crate) fn origin(&self, call: &str, team: *const Team, rank: u32) -> (Option<RegionId>, u32, u64) {
         let (rank, number) = self.rank_of_other(call, team, rank);
+        let peers = self.engine().peers();
         if number == 0 {
-            return (rank, self.offset(rank, address));
+            return (None, rank, peers.base(rank).unwrap_or(0));
         }
         let Some(id) = self.region_of(number, rank) else {
             fail(call, format!("a pair with endpoint {number}: that of rank {rank} was not published"))
         };
-        let base = id.place(0).map_or(0, |place| self.engine().peers().address(rank, place));
-        let offset = (address.addr() as u64).wrapping_sub(base);
-        match id.place(offset) {
-            Some(place) => (rank, place),
-            None => fail(
-                call,
-                format!(
-                    "{address:p} is not in the segment of endpoint {number} of rank {rank}, which begins at {base:#x}"
-                ),
-            ),
-        }
+        (Some(id), rank, id.place(0).map_or(0, |place| peers.address(rank, place)))
     }
 
     /// Where an address of a rank lies in its segment.

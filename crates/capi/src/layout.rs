@@ -290,7 +290,7 @@ pub struct Location {
     pub index: u16,
 }
 
-/// `gex_Memvec_t`.
+/// `gex_Memvec_t`, and `gasnet_memvec_t`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Memvec {

@@ -4,7 +4,8 @@
 //! As in the crate.
 
 use crate::face::{Face, FaceMode, by_address, fail};
-use crate::layout::{Event, Flags, IMMEDIATE, NO_OP, Team};
+use crate::layout::{Event, Flags, IMMEDIATE, Memvec, NO_OP, Team};
+use gasworks_core::View;
 use gasworks_extended::Error;
 use gasworks_extended::rma::{Local, Options};
 use gasworks_extended::scattered::{self, Blocks, Dimension, Lists, Peer, Runs, Side, Strided, Way};
@@ -17,16 +18,6 @@ const LEAF: Flags = 1 << 11;
 const MAX_COMPLETION: usize = 127;
 /// The first index of the program's handlers.
 const FIRST_HANDLER: u8 = 128;
-
-/// `gex_Memvec_t`, and `gasnet_memvec_t`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct Piece {
-    /// Where it is.
-    pub address: *mut c_void,
-    /// How many bytes it has.
-    pub len: usize,
-}
 
 /// What becomes of a transfer when the call returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,9 +55,11 @@ impl Call {
 /// The rank that a call names, and the address of its memory that is offset 0.
 fn peer<M: FaceMode>(call: &str, (team, rank): (*const Team, u32)) -> (&'static Face<M>, Peer<'static>, u64) {
     let face = M::slot().of(call);
-    let rank = face.rank(call, team, rank);
-    let base = face.offset(rank, std::ptr::null()).wrapping_neg();
-    (face, Peer { view: face.engine().everyone(), member: rank }, base)
+    let (region, rank, base) = face.origin(call, team, rank);
+    let everyone = || face.engine().everyone();
+    // A region that was found stays.
+    let view = region.and_then(|id| View::region(face.engine().peers(), id)).unwrap_or_else(everyone);
+    (face, Peer { view, member: rank }, base)
 }
 
 /// An array of C's.
@@ -86,28 +79,26 @@ unsafe fn array<'a, T>(call: &str, what: &str, first: *const T, count: usize) ->
 
 /// The pieces of a vector here.
 #[derive(Clone, Copy)]
-struct Here<'a>(&'a [Piece]);
+struct Here<'a>(&'a [Memvec]);
 
 impl Side<*mut u8> for Here<'_> {
     #[inline]
     fn piece(&self, number: usize) -> Option<(*mut u8, usize)> {
-        self.0.get(number).map(|piece| (piece.address.cast(), piece.len))
+        self.0.get(number).map(|piece| (piece.at.cast(), piece.len))
     }
 }
 
 /// Those of a rank whose memory begins at this address.
 #[derive(Clone, Copy)]
 struct There<'a> {
-    pieces: &'a [Piece],
+    pieces: &'a [Memvec],
     base: u64,
 }
 
 impl Side<u64> for There<'_> {
     #[inline]
     fn piece(&self, number: usize) -> Option<(u64, usize)> {
-        self.pieces
-            .get(number)
-            .map(|piece| ((piece.address.addr() as u64).wrapping_sub(self.base), piece.len))
+        self.pieces.get(number).map(|piece| ((piece.at.addr() as u64).wrapping_sub(self.base), piece.len))
     }
 }
 
@@ -143,8 +134,8 @@ fn blocks_here(places: &[*mut c_void], len: usize) -> Blocks<'_, *mut u8> {
 pub unsafe fn vector<M: FaceMode>(
     call: Call,
     of: (*const Team, u32),
-    (here_count, here): (usize, *const Piece),
-    (there_count, there): (usize, *const Piece),
+    (here_count, here): (usize, *const Memvec),
+    (there_count, there): (usize, *const Memvec),
     flags: Flags,
 ) -> Event {
     // SAFETY: capi.1: C has so many pieces in each list, which it leaves as they are until the transfer is done.
@@ -153,10 +144,7 @@ pub unsafe fn vector<M: FaceMode>(
     };
     let (face, peer, base) = peer::<M>(call.name, of);
     let lists = Lists { local: Here(here), remote: There { pieces, base } };
-    nowhere(
-        call.name,
-        here.iter().find(|piece| piece.len > 0 && piece.address.is_null()).map(|piece| piece.len),
-    );
+    nowhere(call.name, here.iter().find(|piece| piece.len > 0 && piece.at.is_null()).map(|piece| piece.len));
     // SAFETY: capi.1: C leaves the bytes of the pieces here as they are, or to the transfer, until that is done.
     unsafe { transfer(face, call, peer, &lists, flags) }
 }

@@ -74,6 +74,33 @@ static void moves(gex_EP_t from, gex_EP_Index_t index, unsigned char *mine) {
   gex_Coll_BarrierBlocking(tm, 0);
 }
 
+/* Scattered transfers by a pair: every second word of a square, there and back, with events and without. */
+static void scatters(gex_EP_t from, gex_EP_Index_t index) {
+  static uint64_t out[32], in[32];
+  const ptrdiff_t here = 8, there = 16;
+  const size_t count = 32;
+  gex_TM_t pair = gex_TM_Pair(from, index);
+  gex_Rank_t rank;
+  size_t at;
+  for (rank = 0; rank < size; rank++) {
+    char *to = (char *)places[rank].at + (size_t)me * SHARED;
+    gex_Memvec_t pieces[2], whole;
+    for (at = 0; at < 32; at++) out[at] = at * 7 + me + rank;
+    memset(in, 0, sizeof(in));
+    CHECK(gex_VIS_StridedPutBlocking(pair, rank, to, &there, out, &here, 8, &count, 1, 0) == 0);
+    gex_Event_Wait(gex_VIS_StridedGetNB(pair, in, &here, rank, to, &there, 8, &count, 1, 0));
+    CHECK(memcmp(in, out, sizeof(in)) == 0);
+    pieces[0].gex_addr = to;
+    pieces[0].gex_len = 8;
+    pieces[1].gex_addr = to + 16;
+    pieces[1].gex_len = 8;
+    whole.gex_addr = in;
+    whole.gex_len = 16;
+    CHECK(gex_VIS_VectorGetBlocking(pair, 1, &whole, rank, 2, pieces, 0) == 0 && in[0] == out[0] && in[1] == out[1]);
+  }
+  gex_Coll_BarrierBlocking(tm, 0);
+}
+
 static void refusals(gex_EP_t second, gex_Segment_t bound) {
   gex_Segment_t other = GEX_SEGMENT_INVALID, none = GEX_SEGMENT_INVALID;
   gex_EP_t third = GEX_EP_INVALID;
@@ -139,6 +166,7 @@ int main(int argc, char **argv) {
   tell(given, LEN);
   moves(ep, 1, given);
   moves(second, 1, given);
+  scatters(second, 1);
   /* The first endpoint's segment, by pairs of the second. */
   tell(gex_Segment_QueryAddr(segment), 65536);
   CHECK(gex_RMA_PutBlockingVal(gex_TM_Pair(second, 0), (me + 1) % size, (char *)places[(me + 1) % size].at + 8 * me, me + 5, 8, 0) == 0);
