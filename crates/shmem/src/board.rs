@@ -176,10 +176,10 @@ impl<'a> Board<'a> {
     /// has. `None` for more than [`MAX_POST`].
     #[inline]
     pub fn buffer(&self, member: u32, round: u64, len: usize) -> Option<VolatileSlice<'a>> {
-        let at = match len {
-            ..=SMALL => (round % LINES) as usize * SMALL,
-            ..=MAX_POST => LARGE + (round % LARGES) as usize * MAX_POST,
-            _ => return None,
+        let at = match () {
+            () if len <= SMALL => (round % LINES) as usize * SMALL,
+            () if len <= MAX_POST => LARGE + (round % LARGES) as usize * MAX_POST,
+            () => return None,
         };
         self.buffers.get(member as usize)?.slice(at, len)
     }

@@ -53,6 +53,7 @@ struct Windowed<S> {
     /// On a board: whether this member has said what it is in, and how many have been found to be in the same.
     has_posted: bool,
     checked: u32,
+    is_over: bool,
     schedule: S,
 }
 
@@ -60,8 +61,8 @@ impl<S: Schedule> Windowed<S> {
     fn new(of: &Of, schedule: S) -> Self {
         let is_last = of.order % WINDOW == WINDOW - 1;
         let meeting = (is_last && !schedule.meets()).then(|| Exchange::agree(Name::Any, MEETING));
-        let (met, due, has_posted, checked) = (of.met.clone(), of.order / WINDOW, false, 0);
-        Self { met, due, is_last, meeting, has_posted, checked, schedule }
+        let (met, due, has_posted, checked, is_over) = (of.met.clone(), of.order / WINDOW, false, 0, false);
+        Self { met, due, is_last, meeting, has_posted, checked, is_over, schedule }
     }
 
     fn have_met(&self) {
@@ -72,34 +73,34 @@ impl<S: Schedule> Windowed<S> {
     }
 
     /// Goes on in a round on the board.
-    fn turn_on_board(&mut self, io: &mut Io<'_>) -> Result<(), Stop> {
-        let round = |io: &Io<'_>, act: &mut dyn FnMut(&Round<'_>) -> Result<(), Stop>| {
-            io.round().as_ref().map_or(Ok(()), act)
-        };
+    fn turn_on_board(&mut self, round: &Round<'_>, io: &mut Io<'_>) -> Result<(), Stop> {
         if !self.has_posted {
-            round(io, &mut |round| {
-                round.room(0)?;
-                round.announce();
-                Ok(())
-            })?;
+            round.room(0)?;
+            round.announce();
             self.has_posted = true;
         }
         let mut turned = self.schedule.turn(io);
         if let Err(Stop::Waits | Stop::Busy) = turned {
-            let checked = &mut self.checked;
-            let found = round(io, &mut |round| {
-                *checked = round.check(*checked)?;
-                Ok(())
-            });
-            turned = found.and(turned);
+            let checked = round.check(self.checked).map(|checked| self.checked = checked);
+            turned = checked.and(turned);
         }
         if let Ok(()) | Err(Stop::Failed(_)) = turned {
-            round(io, &mut |round| {
-                round.finish(true);
-                Ok(())
-            })?;
+            self.end(round);
         }
         turned
+    }
+
+    fn end(&mut self, round: &Round<'_>) {
+        self.is_over = true;
+        round.finish(self.has_posted);
+    }
+
+    /// It is turned no more, whatever it waits for.
+    #[cold]
+    fn abandon(&mut self, of: &Of) {
+        if let (Some(round), false) = (of.round(), self.is_over) {
+            self.end(&round);
+        }
     }
 }
 
@@ -108,8 +109,8 @@ impl<S: Schedule> Schedule for Windowed<S> {
         if self.schedule.posts() {
             return self.schedule.turn(io);
         }
-        if io.round().is_some() {
-            return self.turn_on_board(io);
+        if let Some(round) = io.round() {
+            return self.turn_on_board(&round, io);
         }
         if self.met.load(Relaxed) < self.due {
             return Err(Stop::Waits);
@@ -151,8 +152,11 @@ pub trait Combine: Send {
 pub(crate) fn run<M: CoreMode, S: Schedule>(engine: &Engine<M>, of: Of, schedule: S) -> Result<S, Error> {
     let _span = Span::begin(engine, of.what);
     let mut part = part_of(of, schedule);
-    turn_until_over(engine, || part.turn(engine))?;
-    Ok(part.schedule.schedule)
+    let outcome = turn_until_over(engine, || part.turn(engine));
+    if outcome.is_err() {
+        part.schedule.abandon(&part.of);
+    }
+    outcome.map(|()| part.schedule.schedule)
 }
 
 /// The same of a short one on a board, which `of` says more of.
@@ -167,7 +171,11 @@ pub(crate) fn run_short<M: CoreMode>(
         Err(error) => return Err(refuse(engine, of(), error)),
     };
     let _span = Span::begin(engine, round.what());
-    turn_until_over(engine, || short.turn(round))
+    let outcome = turn_until_over(engine, || short.turn(round));
+    if outcome.is_err() {
+        short.abandon(round);
+    }
+    outcome
 }
 
 /// This rank's part in a collective, which the observer, if there is one, is told of, until it is dropped.

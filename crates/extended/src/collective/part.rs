@@ -101,7 +101,7 @@ struct Progress {
 
 /// A schedule with its place in a collective.
 pub(crate) struct Part<S> {
-    of: Of,
+    pub of: Of,
     progress: Progress,
     pub schedule: S,
 }
@@ -136,9 +136,9 @@ pub(crate) struct Io<'a> {
     progress: &'a mut Progress,
 }
 
-impl Io<'_> {
+impl<'a> Io<'a> {
     /// The round on the team's board, if that has one.
-    pub fn round(&self) -> Option<Round<'_>> {
+    pub fn round(&self) -> Option<Round<'a>> {
         self.of.round()
     }
 

@@ -94,6 +94,14 @@ impl<S: Steps> Short<S> {
         round.give_up(self.has_posted);
         self.end(round);
     }
+
+    /// It is turned no more, whatever it waits for.
+    #[cold]
+    pub fn abandon(&mut self, round: &Round<'_>) {
+        if !self.is_over {
+            self.fail(round);
+        }
+    }
 }
 
 impl<S: Steps> Schedule for Short<S> {

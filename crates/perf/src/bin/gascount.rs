@@ -3,7 +3,8 @@
 //! so that one thread does in turn what both of them do; everything else as a job of one rank. `par:short-flood` is that operation where
 //! several threads may communicate, `team:put-val` on a member of a team of three, `region:put-val` on a region of this rank's,
 //! `on-region-put-val` by an agent on that region. `meet:job-2` is the barrier of two ranks, both of this process, where several threads may
-//! communicate, and `meet:team-2` that of another team of the same ranks.
+//! communicate, and `meet:team-2` that of another team of the same ranks; `collective:broadcast-8` and `collective:reduce-8` are collectives of those
+//! two, begun by who gives something, and then by who gets it.
 //!
 //! At its end it prints how many allocations the operations made.
 //!
@@ -170,6 +171,7 @@ fn run() -> Result<()> {
         Some(("par", kind)) => return messages(in_par, kind, times, payload),
         Some(("team", kind)) => return on_team(kind, times),
         Some(("region", kind)) => return in_region(false, kind, times),
+        Some(("collective", kind)) => return collectives(kind, payload, times),
         Some(("meet", kind @ ("job" | "team"))) => return barriers(kind == "team", bytes as u32, times),
         _ => {}
     }
@@ -271,8 +273,8 @@ fn agent_of((job, team): &Opened) -> Result<Agent<'_, Par>> {
     Ok(if let Some(team) = team { agent.on(team) } else { agent })
 }
 
-/// The barrier of so many ranks, or of a team of all of them: one thread begins it for each, and then ends it for each.
-fn barriers(of_team: bool, ranks: u32, times: u64) -> Result<()> {
+/// So many ranks, and a team of all of them if that is wanted.
+fn ranks(of_team: bool, ranks: u32) -> Result<Vec<Opened>> {
     let open = move |bootstrap| -> Result<Opened> {
         let job = Job::open_by(Box::new(bootstrap), Config::from_env()?, Table::<Par>::new())?;
         // Nobody closes it, as below.
@@ -284,7 +286,32 @@ fn barriers(of_team: bool, ranks: u32, times: u64) -> Result<()> {
     let opening: Vec<_> = ranks.into_iter().map(|rank| std::thread::spawn(move || open(rank))).collect();
     let opened =
         opening.into_iter().map(|rank| rank.join().map_err(|_| anyhow::anyhow!("a rank panicked"))?);
-    let opened = opened.collect::<Result<Vec<_>>>()?;
+    opened.collect()
+}
+
+/// Collectives of two ranks, in which the first gives something and is through, and the second gets it. Both have as many bytes.
+fn collectives(kind: &str, payload: &[u8], times: u64) -> Result<()> {
+    let opened = ranks(false, 2)?;
+    let ranks: Vec<_> =
+        opened.iter().map(|(job, _)| Ok((job.agent()?, job.everyone()))).collect::<Result<_>>()?;
+    let words = payload.len() / 8;
+    let (mut values, before) = (vec![1u64; words], ALLOCATOR.made.load(Ordering::Relaxed));
+    each(black_box(times), |_| {
+        ranks.iter().try_for_each(|(agent, everyone)| match kind {
+            "broadcast" => everyone.broadcast(agent, 0, black_box(&mut values)),
+            _ => everyone.reduce(agent, 1, black_box(&mut values), u64::max),
+        })
+    })?;
+    println!("allocations {}", ALLOCATOR.made.load(Ordering::Relaxed) - before);
+    ensure!(values.iter().all(|&value| value == 1), "other values");
+    drop(ranks);
+    std::mem::forget(opened);
+    Ok(())
+}
+
+/// The barrier of so many ranks, or of a team of all of them: one thread begins it for each, and then ends it for each.
+fn barriers(of_team: bool, count: u32, times: u64) -> Result<()> {
+    let opened = ranks(of_team, count)?;
     let agents = opened.iter().map(agent_of).collect::<Result<Vec<_>>>()?;
     let mut phases = Vec::with_capacity(agents.len());
     let before = ALLOCATOR.made.load(Ordering::Relaxed);

@@ -46,6 +46,10 @@ const OPERATIONS: &[&str] = &[
     "par:short-round-trip",
     "par:medium-flood-512",
     "par:long-flood-8",
+    "collective:broadcast-8",
+    "collective:broadcast-1024",
+    "collective:reduce-8",
+    "collective:reduce-1024",
 ];
 
 /// Operations of programs in C, as `gascount-c` names them; in `ci/counts` they follow `c/`.

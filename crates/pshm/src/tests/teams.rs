@@ -1,10 +1,10 @@
-//! Barriers of teams.
+//! Barriers of teams, and their boards.
 
 use super::fake::{self, CONFIG, Watchdog};
 use crate::{Beside, Joined, Opened, join};
 use gasworks_bootstrap::{Bootstrap, Hosts, Together};
 use gasworks_core::wire::TEAM_SLOTS;
-use gasworks_core::{Members, Name, SharedBarrier, TeamBarriers, WaitSet, WireError};
+use gasworks_core::{Members, Name, SharedBarrier, SharedTeam, TeamBarriers, WaitSet, WireError};
 use gasworks_os::limits::Limit;
 use gasworks_sync::atomic::{AtomicU32, Ordering::Relaxed};
 use gasworks_sync::{Mode, Par, Seq};
@@ -208,4 +208,95 @@ fn a_team_of_several_hosts_has_none() {
     };
     let ranks = Together::on(Hosts::led_by(vec![0, 1, 0, 1, 0])).expect("a job");
     std::thread::scope(|scope| ranks.into_iter().for_each(|rank| _ = scope.spawn(|| joined(rank))));
+}
+
+/// What all members post in a round, waited for in their order; then this one is through.
+fn exchange(team: &dyn SharedTeam, me: u32, members: u32, round: u64) -> Vec<[u8; 8]> {
+    let (watchdog, board) = (Watchdog::new(), team.board().expect("a board"));
+    while !board.has_room(round, 8) {
+        watchdog.check(|| format!("no room in round {round}"));
+    }
+    if board.post(round, round, &(u64::from(me) << 32 | round).to_le_bytes()) {
+        team.ring();
+    }
+    let of = |member| {
+        while board.posted(member, round).expect("nobody is ahead") != Some(round) {
+            watchdog.check(|| format!("member {member} has not posted in round {round}"));
+        }
+        let mut bytes = [0; 8];
+        board.read(member, round, 0, &mut bytes);
+        bytes
+    };
+    let all = (0..members).map(of).collect();
+    if board.finish(round, true) {
+        team.ring();
+    }
+    all
+}
+
+fn wanted(members: u32, round: u64) -> Vec<[u8; 8]> {
+    (0..members).map(|member| (u64::from(member) << 32 | round).to_le_bytes()).collect()
+}
+
+/// The board of a slot begins anew with each team that has it, and that of all ranks is another.
+#[test]
+fn a_board_is_as_good_as_new_for_each_team() {
+    fake::run::<Seq, _>(3, CONFIG, |me, Opened { barrier, teams, .. }| {
+        let everyone = teams.everyone(&Members::everyone(3)).expect("they share memory");
+        assert!(teams.everyone(&Members::everyone(3)).is_none(), "there is one");
+        let mut rounds = 0;
+        for size in [3, 2, 3, 2, 2] {
+            assert_eq!(teams.free_slots(), ALL);
+            assert_eq!(pass(&barrier, Name::Any), Name::Any);
+            let members = Members::list((0..size).rev(), 8).expect("a team");
+            if let Some(own) = members.member_of(me) {
+                let team = teams.open(1, &members).expect("free");
+                for round in 1..=20 {
+                    assert_eq!(exchange(&*team, own, size, round), wanted(size, round));
+                }
+            }
+            for _ in 0..20 {
+                rounds += 1;
+                assert_eq!(exchange(&*everyone, me, 3, rounds), wanted(3, rounds));
+            }
+            assert_eq!(pass(&barrier, Name::Any), Name::Any);
+        }
+    });
+}
+
+/// Who waits for another to post sleeps, and is woken.
+#[test]
+fn a_sleeper_at_a_board_is_woken_by_who_posts() {
+    let long = Duration::from_secs(20);
+    let asleep = AtomicU32::new(0);
+    fake::run::<Par, _>(2, CONFIG, |me, Opened { wire, barrier, teams, .. }| {
+        let pair = teams.open(3, &team([0, 1])).expect("free");
+        let everyone = teams.everyone(&Members::everyone(2)).expect("they share memory");
+        for (number, at) in (1..).zip([&pair, &everyone]) {
+            assert_eq!(pass(&barrier, Name::Any), Name::Any);
+            let (start, board) = (Instant::now(), at.board().expect("a board"));
+            if me == 0 {
+                let watchdog = Watchdog::new();
+                while asleep.load(Relaxed) != number {
+                    watchdog.check(|| "rank 1 does not sleep".into());
+                }
+                std::thread::sleep(Duration::from_millis(20));
+                assert!(board.post(1, 7, &[1; 8]), "somebody sleeps");
+                at.ring();
+            } else {
+                while board.posted(0, 1) == Ok(None) {
+                    board.wait_for(1, 0);
+                    let stay = || {
+                        asleep.store(number, Relaxed);
+                        true
+                    };
+                    WaitSet::new().sleep(std::iter::once(&wire), long, &stay).expect("slept");
+                }
+                let took = start.elapsed();
+                assert!(took >= Duration::from_millis(20) && took < long, "it was not woken");
+            }
+            let _ = board.finish(1, false);
+        }
+        assert_eq!(pass(&barrier, Name::Any), Name::Any);
+    });
 }
