@@ -52,22 +52,23 @@ impl Strided<'_> {
                 format!("a strided array of {levels} counts with {here} strides here and {there} there");
             return Err(Error::Pointer(what));
         }
-        let outside =
-            || Error::Pointer(format!("a strided array is not inside the {} bytes of its slice", here.len));
-        let bytes = |values: isize| values.checked_mul(size_of::<T>() as isize);
-        let dimension = |((&count, &local), &remote): ((&usize, &isize), &isize)| {
-            Some(Dimension { count, local: bytes(local)?, remote: bytes(remote)? })
+        // What is more than an address counts is in no memory.
+        let step = |values: isize| values.saturating_mul(size_of::<T>() as isize);
+        let dimension = |((&count, &local), &remote): ((&usize, &isize), &isize)| Dimension {
+            count,
+            local: step(local),
+            remote: step(remote),
         };
-        let dimensions = || counts.iter().zip(local).zip(remote).map(dimension);
-        let is_large = dimensions().any(|dimension| dimension.is_none());
-        let (first, element) = (first.checked_mul(size_of::<T>()), element.checked_mul(size_of::<T>()));
-        let (false, Some(first), Some(element)) = (is_large, first, element) else { return Err(outside()) };
+        let (first, element) = (first.saturating_mul(size_of::<T>()), element.saturating_mul(size_of::<T>()));
         let places = (here.first.wrapping_add(first), there.offset());
-        let array = scattered::Strided::new(places, element, dimensions().flatten())?;
-        let (low, end) = array.here();
-        let (begin, size) = (here.first.addr(), here.len);
-        let is_inside = first <= size && low >= begin && end - begin <= size;
-        if is_inside || scattered::Runs::measure(&array)?.is_none() { Ok(array) } else { Err(outside()) }
+        let dimensions = counts.iter().zip(local).zip(remote).map(dimension);
+        let array = scattered::Strided::new(places, element, dimensions)?;
+        let ((low, end), begin) = (array.here(), here.first.addr());
+        let is_inside = first <= here.len && low >= begin && end - begin <= here.len;
+        if is_inside || scattered::Runs::measure(&array)?.is_none() {
+            return Ok(array);
+        }
+        Err(Error::Pointer(format!("a strided array is not inside the {} bytes of its slice", here.len)))
     }
 }
 

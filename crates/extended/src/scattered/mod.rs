@@ -44,6 +44,11 @@ pub fn register<M: CoreMode>(handlers: &Handlers<M>) -> Result<(), gasworks_core
 /// Runs to a peer that is not mapped go packed if they are shorter than this on average: about as many bytes are copied twice while a post is made.
 const PACKED_BELOW: u64 = 2048;
 
+/// Whether a transfer to a peer that is not mapped goes packed.
+fn is_packed(all: &Measure) -> bool {
+    all.bytes / all.runs < PACKED_BELOW
+}
+
 /// The other side of a transfer: a member of a view.
 #[derive(Clone, Copy, Debug)]
 pub struct Peer<'a> {
@@ -199,6 +204,8 @@ unsafe fn look_closer<M: CoreMode>(
         }
     };
     match engine.peers().watch() {
+        // Runs that go one by one are noted one by one.
+        Some(_) if reached.is_none() && !is_packed(all) => {}
         Some(watch) => watch.accesses(access, rank, all.bytes as usize, &mut copy),
         None => copy(),
     }
@@ -228,7 +235,7 @@ unsafe fn start_far<M: CoreMode>(
     set: &Implicit,
     mut options: Options,
 ) -> Result<(), Error> {
-    if all.bytes / all.runs < PACKED_BELOW {
+    if is_packed(all) {
         // SAFETY: scattered.1: the caller promises the runs here until all that was started is over.
         return unsafe { packed::start(engine, peer, way, runs, set, options.immediate) };
     }

@@ -41,6 +41,12 @@ struct Cursor<I> {
 }
 
 impl<I: Iterator<Item = Run>> Cursor<I> {
+    /// Whether no run is left.
+    fn is_over(&mut self) -> bool {
+        self.rest = self.rest.take().or_else(|| self.runs.next());
+        self.rest.is_none()
+    }
+
     /// The next run, or its first `max` bytes.
     fn take(&mut self, max: usize) -> Option<Run> {
         let run = self.rest.take().or_else(|| self.runs.next())?;
@@ -74,10 +80,13 @@ pub(super) unsafe fn start<M: CoreMode>(
     let mut next = Cursor { runs: runs.runs(), rest: None };
     let mut sleeper = engine.sleeper();
     loop {
+        if next.is_over() {
+            return Ok(());
+        }
         let first = next.clone();
         let part = Part::next(peer, way, &mut next, engine.max_medium())?;
         if part.bytes == 0 {
-            return Ok(());
+            return Err(Error::Scattered("no message has room for a run of it"));
         }
         let set = set.joined(engine);
         loop {
