@@ -1,4 +1,4 @@
-/* Collectives over a team, and the older ones of GASNet-1. Included by gasnetex.h, which has the team's barrier. */
+/* Collectives over a team: EX's, ours, and the older ones of GASNet-1. Included by gasnetex.h, which has the team's barrier. */
 #ifndef GASNET_COLL_H
 #define GASNET_COLL_H
 
@@ -22,10 +22,34 @@ extern gex_Event_t gex_Coll_ReduceToAllNB(gex_TM_t tm, void *dst, const void *sr
                                           size_t count, gex_OP_t op, gex_Coll_ReduceFn_t user_op, void *user_cdata,
                                           gex_Flags_t flags);
 
-/*
- * The collectives of GASNet-1. An image is a rank, and a team of theirs is a team.
- * Declared only, so that a client of them compiles; the library does not have them, so it does not link.
- */
+/* Collectives that EX does not have. As above each member calls them in the same order, with as many bytes; lengths of each member are looked at
+   during the call alone, and of the rooted ones at the root. */
+
+/* The bytes of all members come to the root, one's behind the other's. */
+extern gex_Event_t gasworks_coll_gather_nb(gex_TM_t tm, gex_Rank_t root, void *dst, const void *src, size_t len,
+                                           gex_Flags_t flags);
+extern gex_Event_t gasworks_coll_gather_each_nb(gex_TM_t tm, gex_Rank_t root, void *dst, const size_t each[],
+                                                const void *src, size_t len, gex_Flags_t flags);
+/* Each member gets its part of what the root has. */
+extern gex_Event_t gasworks_coll_scatter_nb(gex_TM_t tm, gex_Rank_t root, void *dst, const void *src, size_t len,
+                                            gex_Flags_t flags);
+extern gex_Event_t gasworks_coll_scatter_each_nb(gex_TM_t tm, gex_Rank_t root, void *dst, size_t len, const void *src,
+                                                 const size_t each[], gex_Flags_t flags);
+/* The bytes of all members come to all. */
+extern gex_Event_t gasworks_coll_all_gather_nb(gex_TM_t tm, void *dst, const void *src, size_t len, gex_Flags_t flags);
+/* Each member gets a block of each. */
+extern gex_Event_t gasworks_coll_all_to_all_nb(gex_TM_t tm, void *dst, const void *src, size_t len, gex_Flags_t flags);
+extern gex_Event_t gasworks_coll_all_to_all_each_nb(gex_TM_t tm, void *dst, const size_t from_each[], const void *src,
+                                                    const size_t to_each[], gex_Flags_t flags);
+/* What the members up to this one have is combined, or the members before it; then the first's stays as it is. */
+extern gex_Event_t gasworks_coll_scan_nb(gex_TM_t tm, void *dst, const void *src, gex_DT_t type, size_t type_size,
+                                         size_t count, gex_OP_t op, gex_Coll_ReduceFn_t user_op, void *user_cdata,
+                                         gex_Flags_t flags);
+extern gex_Event_t gasworks_coll_scan_before_nb(gex_TM_t tm, void *dst, const void *src, gex_DT_t type,
+                                                size_t type_size, size_t count, gex_OP_t op,
+                                                gex_Coll_ReduceFn_t user_op, void *user_cdata, gex_Flags_t flags);
+
+/* The collectives of GASNet-1. An image is a rank, and a team of theirs is a team. */
 typedef gex_Rank_t gasnet_image_t;
 typedef gex_TM_t gasnet_team_handle_t;
 #define GASNET_TEAM_ALL (gasworks_tm0())
@@ -53,7 +77,7 @@ typedef gex_Event_t gasnet_coll_handle_t;
 #define GASNET_COLL_FIXED_THREADS_PER_NODE (1 << 13)
 #define GASNET_COLL_NO_IMAGES (1 << 14)
 
-/* What is tuned, and by what. */
+/* What is tuned, and by what: nothing is, here. */
 typedef enum {
   GASNET_COLL_BROADCAST_OP = 0,
   GASNET_COLL_SCATTER_OP,

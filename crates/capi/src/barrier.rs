@@ -5,7 +5,7 @@
 //! As in the crate.
 
 use crate::face::{Face, FaceMode, fail, went};
-use crate::known::Known;
+use crate::known::{Found, Known};
 use crate::layout::{ERR_BARRIER_MISMATCH, ERR_NOT_READY, Event, OK, Team};
 use crate::meeting::State;
 use crate::talk::may_talk;
@@ -85,69 +85,72 @@ fn name(id: c_int, flags: c_int) -> Name {
     }
 }
 
-/// `gasnet_barrier_notify`.
-pub fn notify<M: FaceMode>(id: c_int, flags: c_int) {
-    const CALL: &str = "gasnet_barrier_notify";
-    let (face, name) = (M::slot().of(CALL), name(id, flags));
-    may_talk::<M>(CALL);
+/// The job and the team of a named barrier: everyone, or one that GASNet-1's collectives take.
+fn of<M: FaceMode>(call: &str, team: Option<*const Team>) -> (&'static Face<M>, Found<'static, M>) {
+    let face = M::slot().of(call);
+    (face, team.map_or(Found::Everyone(&face.everyone), |team| face.team(call, team)))
+}
+
+/// `gasnet_barrier_notify`, and `gasnet_coll_barrier_notify`.
+pub fn notify<M: FaceMode>(call: &str, team: Option<*const Team>, id: c_int, flags: c_int) {
+    let ((face, known), name) = (of::<M>(call, team), name(id, flags));
+    may_talk::<M>(call);
     let under_way = || {
-        face.everyone.meeting.state.with(|state| {
-            advance(face, &face.everyone, CALL, state);
+        known.meeting.state.with(|state| {
+            advance(face, &known, call, state);
             state.over < state.asked
         })
     };
     // The team's come first.
-    went(CALL, face.engine().wait_until(|| !under_way()));
-    face.everyone.meeting.state.with(|state| {
+    went(call, face.engine().wait_until(|| !under_way()));
+    known.meeting.state.with(|state| {
         if state.named.is_some() {
-            fail(CALL, "the barrier before was not finished");
+            fail(call, "the barrier before was not finished");
         }
-        let phase = went(CALL, face.barrier().begin(face.engine(), name));
+        let phase = went(call, face.barrier_of(&known).begin(face.engine(), name));
         state.named = Some((phase, name));
     });
 }
 
 /// Looks whether all have come, and whether the name here is the one that they agree on.
-fn look<M: FaceMode>(face: &Face<M>, call: &str, id: c_int, flags: c_int) -> Option<c_int> {
-    face.everyone.meeting.state.with(|state| {
+fn look<M: FaceMode>(face: &Face<M>, known: &Known<M>, call: &str, id: c_int, flags: c_int) -> Option<c_int> {
+    known.meeting.state.with(|state| {
         let Some((phase, begun)) = state.named else { fail(call, "no barrier was begun") };
-        let agreed = went(call, face.barrier().test(face.engine(), phase, begun))?;
+        let agreed = went(call, face.barrier_of(known).test(face.engine(), phase, begun))?;
         state.named = None;
         state.agreed = Some(agreed);
-        advance(face, &face.everyone, call, state);
+        advance(face, known, call, state);
         // The name here is another to agree with: it need not be the one that this rank came by.
         let met = agreed.and(name(id, flags));
         Some(if met == Name::Mismatch { ERR_BARRIER_MISMATCH } else { OK })
     })
 }
 
-/// `gasnet_barrier_try`.
-pub fn attempt<M: FaceMode>(id: c_int, flags: c_int) -> c_int {
-    const CALL: &str = "gasnet_barrier_try";
-    let face = M::slot().of(CALL);
-    went(CALL, face.engine().poll());
-    look(face, CALL, id, flags).unwrap_or(ERR_NOT_READY)
+/// `gasnet_barrier_try`, and `gasnet_coll_barrier_try`.
+pub fn attempt<M: FaceMode>(call: &str, team: Option<*const Team>, id: c_int, flags: c_int) -> c_int {
+    let (face, known) = of::<M>(call, team);
+    went(call, face.engine().poll());
+    look(face, &known, call, id, flags).unwrap_or(ERR_NOT_READY)
 }
 
-/// `gasnet_barrier_wait`.
-pub fn wait<M: FaceMode>(id: c_int, flags: c_int) -> c_int {
-    const CALL: &str = "gasnet_barrier_wait";
-    let (face, mut code) = (M::slot().of(CALL), OK);
+/// `gasnet_barrier_wait`, and `gasnet_coll_barrier_wait`.
+pub fn wait<M: FaceMode>(call: &str, team: Option<*const Team>, id: c_int, flags: c_int) -> c_int {
+    let ((face, known), mut code) = (of::<M>(call, team), OK);
     let all_came = || {
-        let looked = look(face, CALL, id, flags);
+        let looked = look(face, &known, call, id, flags);
         looked.inspect(|found| code = *found).is_some()
     };
-    went(CALL, face.engine().wait_until(all_came));
+    went(call, face.engine().wait_until(all_came));
     code
 }
 
-/// `gasnet_barrier_result`.
+/// `gasnet_barrier_result`, and `gasnet_coll_barrier_result`.
 ///
 /// # Safety
 /// capi.1.
-pub unsafe fn result<M: FaceMode>(id: *mut c_int) -> c_int {
-    const CALL: &str = "gasnet_barrier_result";
-    let agreed = M::slot().of(CALL).everyone.meeting.state.with(|state| state.agreed);
+pub unsafe fn result<M: FaceMode>(call: &str, team: Option<*const Team>, id: *mut c_int) -> c_int {
+    let (_, known) = of::<M>(call, team);
+    let agreed = known.meeting.state.with(|state| state.agreed);
     match agreed {
         Some(Name::Is(name)) => {
             if !id.is_null() {
@@ -157,6 +160,6 @@ pub unsafe fn result<M: FaceMode>(id: *mut c_int) -> c_int {
             0
         }
         Some(_) => 1,
-        None => fail(CALL, "no barrier has ended"),
+        None => fail(call, "no barrier has ended"),
     }
 }

@@ -10,7 +10,7 @@ use crate::known::Found;
 use crate::layout::{Event, Team};
 use crate::talk::may_talk;
 use gasworks_extended::collective::Combine;
-use gasworks_extended::team;
+use gasworks_extended::team::{self, Meets, Start};
 use gasworks_memory::atomic::{Ops, Type};
 use gasworks_sync::{RawSlice, VolatileSlice};
 use std::ffi::{c_uint, c_void};
@@ -87,7 +87,7 @@ fn built(of: Type, op: Ops) -> Option<Built> {
 }
 
 /// How C's elements are combined.
-struct Reduction {
+pub(crate) struct Reduction {
     element: usize,
     way: Way,
     commutes: bool,
@@ -125,7 +125,7 @@ impl Combine for Reduction {
 
 impl Elements {
     /// How they are combined, and how many bytes they are.
-    fn reduction(&self, call: &str) -> (Reduction, usize) {
+    pub(crate) fn reduction(&self, call: &str) -> (Reduction, usize) {
         let &Self { of, size: element, count, op, user, data } = self;
         let known = of.is_power_of_two().then(|| Type::from_number(of.trailing_zeros())).flatten();
         if known.is_none() && of != USER_TYPE {
@@ -156,7 +156,7 @@ impl Elements {
 }
 
 /// The job and the team, for a collective.
-fn begins<M: FaceMode>(
+pub(crate) fn begins<M: FaceMode>(
     call: &str,
     team: *const Team,
     root: Option<u32>,
@@ -185,7 +185,7 @@ pub(crate) fn agree<M: FaceMode>(call: &str, face: &Face<M>, team: &team::Team, 
 ///
 /// # Safety
 /// collective.1, until the event of the collective is done.
-unsafe fn buffer(call: &str, at: *const c_void, len: usize) -> VolatileSlice<'static> {
+pub(crate) unsafe fn buffer(call: &str, at: *const c_void, len: usize) -> VolatileSlice<'static> {
     if len > 0 && at.is_null() {
         fail(call, format!("{len} bytes at no address"));
     }
@@ -193,37 +193,49 @@ unsafe fn buffer(call: &str, at: *const c_void, len: usize) -> VolatileSlice<'st
     unsafe { RawSlice::new(at.cast_mut().cast(), len).borrow() }
 }
 
-/// Copies what a member has to where its result belongs, unless it lies there already.
-fn bring(call: &str, from: VolatileSlice<'_>, to: VolatileSlice<'_>) {
-    let apart = from.as_ptr().addr().abs_diff(to.as_ptr().addr());
-    match apart {
-        0 => {}
-        _ if apart >= from.len() => from.copy_to(to),
+/// The beginning of a collective whose members meet so.
+pub(crate) fn start<M: FaceMode>(meets: Meets) -> Start<M> {
+    Start { meets, keep: None }
+}
+
+/// Whether what a member has lies apart from where its result belongs, and not there. Else it ends the job.
+fn is_apart(call: &str, from: VolatileSlice<'_>, to: VolatileSlice<'_>) -> bool {
+    match from.as_ptr().addr().abs_diff(to.as_ptr().addr()) {
+        0 => false,
+        apart if apart >= from.len() => true,
         _ => fail(call, "source and destination overlap: they are one, or apart"),
     }
 }
 
-/// `gex_Coll_BroadcastNB`.
+/// Copies what a member has to where its result belongs, unless it lies there already.
+pub(crate) fn bring(call: &str, from: VolatileSlice<'_>, to: VolatileSlice<'_>) {
+    if is_apart(call, from, to) {
+        from.copy_to(to);
+    }
+}
+
+/// `gex_Coll_BroadcastNB`, and GASNet-1's, whose members may meet.
 ///
 /// # Safety
 /// capi.1; collective.1 until the event is done.
 pub unsafe fn broadcast<M: FaceMode>(
-    team: *const Team,
-    root: u32,
+    call: &str,
+    (team, root): (*const Team, u32),
     (dest, source): (*mut c_void, *const c_void),
     len: usize,
+    meets: Meets,
 ) -> Event {
-    const CALL: &str = "gex_Coll_BroadcastNB";
-    let (face, known) = begins::<M>(CALL, team, Some(root));
+    let (face, known) = begins::<M>(call, team, Some(root));
     // SAFETY: collective.1: C says so.
-    let bytes = unsafe { buffer(CALL, dest, len) };
-    if root == known.team.own() {
+    let bytes = unsafe { buffer(call, dest, len) };
+    let own = (root == known.team.own()).then(|| {
         // SAFETY: collective.1: C says so.
-        bring(CALL, unsafe { buffer(CALL, source, len) }, bytes);
-    }
+        let own = unsafe { buffer(call, source, len) };
+        is_apart(call, own, bytes).then_some(own)
+    });
     let (teams, _) = face.job.teams();
-    let begun = teams.begin_broadcast(face.engine(), &known.team, root, bytes);
-    went(CALL, begun).into_bits() as Event
+    let begun = teams.begin_broadcast(face.engine(), &known.team, start(meets), root, (own.flatten(), bytes));
+    went(call, begun).0.into_bits() as Event
 }
 
 /// `gex_Coll_ReduceToOneNB`, and without a root `gex_Coll_ReduceToAllNB`.
@@ -247,6 +259,7 @@ pub unsafe fn reduce<M: FaceMode>(
         _ => unsafe { buffer(call, dest, len) },
     };
     let (teams, _) = face.job.teams();
-    let begun = teams.begin_reduce(face.engine(), &known.team, root, (own, result), reduction);
-    went(call, begun).into_bits() as Event
+    let begun =
+        teams.begin_reduce(face.engine(), &known.team, Start::default(), root, (own, result), reduction);
+    went(call, begun).0.into_bits() as Event
 }

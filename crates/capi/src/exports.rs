@@ -9,7 +9,7 @@ macro_rules! face {
     ($mode:ty, $linked:ident) => {
         use std::ffi::{c_char, c_int, c_uint, c_void};
         use $crate::layout::*;
-        use $crate::{am, atomic, barrier, check, codes, collective, endpoint, event, handlers, hsl, job, kind, legacy, negotiated, query, rma, scattered, talk, teams};
+        use $crate::{am, atomic, barrier, check, codes, collective, endpoint, event, handlers, hsl, job, kind, legacy, negotiated, query, rma, scattered, spread, talk, teams};
 
         /// An object that refers to it was compiled for this library.
         #[unsafe(no_mangle)]
@@ -148,7 +148,7 @@ macro_rules! face {
                 event::wait::<$mode>(barrier::begin::<$mode>("gex_Coll_BarrierBlocking", tm))
             }
             fn gex_Coll_BroadcastNB(tm: *const Team, root: u32, dest: *mut c_void, source: *const c_void, len: usize, _flags: Flags) -> Event {
-                collective::broadcast::<$mode>(tm, root, (dest, source), len)
+                collective::broadcast::<$mode>("gex_Coll_BroadcastNB", (tm, root), (dest, source), len, spread::meets(0))
             }
             fn gex_Coll_ReduceToOneNB(tm: *const Team, root: u32, dest: *mut c_void, source: *const c_void, of: c_uint, size: usize, count: usize, op: c_uint, user: Option<collective::ReduceFn>, data: *const c_void, _flags: Flags) -> Event {
                 collective::reduce::<$mode>("gex_Coll_ReduceToOneNB", tm, Some(root), (dest, source), collective::Elements { of, size, count, op, user, data })
@@ -181,14 +181,66 @@ macro_rules! face {
                 teams::create::<$mode>(place, count, parent, teams::New { members, count: member_count, scratch, len }, flags)
             }
             fn gex_TM_Destroy(tm: *const Team, scratch: *mut Memvec, flags: Flags) -> c_int { teams::destroy::<$mode>(tm, scratch, flags) }
-            fn gasnet_barrier_notify(id: c_int, flags: c_int) -> () { barrier::notify::<$mode>(id, flags) }
-            fn gasnet_barrier_wait(id: c_int, flags: c_int) -> c_int { barrier::wait::<$mode>(id, flags) }
-            fn gasnet_barrier_try(id: c_int, flags: c_int) -> c_int { barrier::attempt::<$mode>(id, flags) }
+            fn gasnet_barrier_notify(id: c_int, flags: c_int) -> () { barrier::notify::<$mode>("gasnet_barrier_notify", None, id, flags) }
+            fn gasnet_barrier_wait(id: c_int, flags: c_int) -> c_int { barrier::wait::<$mode>("gasnet_barrier_wait", None, id, flags) }
+            fn gasnet_barrier_try(id: c_int, flags: c_int) -> c_int { barrier::attempt::<$mode>("gasnet_barrier_try", None, id, flags) }
             fn gasnet_barrier(id: c_int, flags: c_int) -> c_int {
-                barrier::notify::<$mode>(id, flags);
-                barrier::wait::<$mode>(id, flags)
+                barrier::notify::<$mode>("gasnet_barrier_notify", None, id, flags);
+                barrier::wait::<$mode>("gasnet_barrier_wait", None, id, flags)
             }
-            fn gasnet_barrier_result(id: *mut c_int) -> c_int { barrier::result::<$mode>(id) }
+            fn gasnet_barrier_result(id: *mut c_int) -> c_int { barrier::result::<$mode>("gasnet_barrier_result", None, id) }
+            fn gasnet_coll_barrier_notify(tm: *const Team, id: c_int, flags: c_int) -> () { barrier::notify::<$mode>("gasnet_coll_barrier_notify", Some(tm), id, flags) }
+            fn gasnet_coll_barrier_wait(tm: *const Team, id: c_int, flags: c_int) -> c_int { barrier::wait::<$mode>("gasnet_coll_barrier_wait", Some(tm), id, flags) }
+            fn gasnet_coll_barrier_try(tm: *const Team, id: c_int, flags: c_int) -> c_int { barrier::attempt::<$mode>("gasnet_coll_barrier_try", Some(tm), id, flags) }
+            fn gasnet_coll_barrier(tm: *const Team, id: c_int, flags: c_int) -> c_int {
+                barrier::notify::<$mode>("gasnet_coll_barrier_notify", Some(tm), id, flags);
+                barrier::wait::<$mode>("gasnet_coll_barrier_wait", Some(tm), id, flags)
+            }
+            fn gasnet_coll_barrier_result(tm: *const Team, id: *mut c_int) -> c_int { barrier::result::<$mode>("gasnet_coll_barrier_result", Some(tm), id) }
+            fn gasnet_coll_broadcast_nb(tm: *const Team, dst: *mut c_void, root: u32, src: *const c_void, len: usize, flags: c_int) -> Event { collective::broadcast::<$mode>("gasnet_coll_broadcast_nb", (tm, root), (dst, src), len, spread::meets(flags)) }
+            fn gasnet_coll_broadcast(tm: *const Team, dst: *mut c_void, root: u32, src: *const c_void, len: usize, flags: c_int) -> () { event::wait::<$mode>(collective::broadcast::<$mode>("gasnet_coll_broadcast", (tm, root), (dst, src), len, spread::meets(flags))) }
+            fn gasnet_coll_scatter_nb(tm: *const Team, dst: *mut c_void, root: u32, src: *const c_void, len: usize, flags: c_int) -> Event { spread::scatter::<$mode>("gasnet_coll_scatter_nb", (tm, root), (dst, src), (len, None), spread::meets(flags)) }
+            fn gasnet_coll_scatter(tm: *const Team, dst: *mut c_void, root: u32, src: *const c_void, len: usize, flags: c_int) -> () { event::wait::<$mode>(spread::scatter::<$mode>("gasnet_coll_scatter", (tm, root), (dst, src), (len, None), spread::meets(flags))) }
+            fn gasnet_coll_gather_nb(tm: *const Team, root: u32, dst: *mut c_void, src: *const c_void, len: usize, flags: c_int) -> Event { spread::gather::<$mode>("gasnet_coll_gather_nb", (tm, root), (dst, src), (len, None), spread::meets(flags)) }
+            fn gasnet_coll_gather(tm: *const Team, root: u32, dst: *mut c_void, src: *const c_void, len: usize, flags: c_int) -> () { event::wait::<$mode>(spread::gather::<$mode>("gasnet_coll_gather", (tm, root), (dst, src), (len, None), spread::meets(flags))) }
+            fn gasnet_coll_gather_all_nb(tm: *const Team, dst: *mut c_void, src: *const c_void, len: usize, flags: c_int) -> Event { spread::all_gather::<$mode>("gasnet_coll_gather_all_nb", tm, (dst, src), len, spread::meets(flags)) }
+            fn gasnet_coll_gather_all(tm: *const Team, dst: *mut c_void, src: *const c_void, len: usize, flags: c_int) -> () { event::wait::<$mode>(spread::all_gather::<$mode>("gasnet_coll_gather_all", tm, (dst, src), len, spread::meets(flags))) }
+            fn gasnet_coll_exchange_nb(tm: *const Team, dst: *mut c_void, src: *const c_void, len: usize, flags: c_int) -> Event { spread::all_to_all::<$mode>("gasnet_coll_exchange_nb", tm, (dst, src), (len, None), spread::meets(flags)) }
+            fn gasnet_coll_exchange(tm: *const Team, dst: *mut c_void, src: *const c_void, len: usize, flags: c_int) -> () { event::wait::<$mode>(spread::all_to_all::<$mode>("gasnet_coll_exchange", tm, (dst, src), (len, None), spread::meets(flags))) }
+            fn gasnet_coll_try_sync(handle: Event) -> c_int {
+                query::poll::<$mode>();
+                event::test::<$mode>(handle)
+            }
+            fn gasnet_coll_wait_sync(handle: Event) -> () { event::wait::<$mode>(handle) }
+            fn gasnet_coll_try_sync_some(handles: *mut Event, count: usize) -> c_int {
+                query::poll::<$mode>();
+                event::test_array::<$mode>(handles, count, 0)
+            }
+            fn gasnet_coll_wait_sync_some(handles: *mut Event, count: usize) -> () { event::wait_array::<$mode>(handles, count, 0) }
+            fn gasnet_coll_try_sync_all(handles: *mut Event, count: usize) -> c_int {
+                query::poll::<$mode>();
+                event::test_array::<$mode>(handles, count, 1)
+            }
+            fn gasnet_coll_wait_sync_all(handles: *mut Event, count: usize) -> () { event::wait_array::<$mode>(handles, count, 1) }
+            fn gasnet_coll_get_num_tree_classes(_tm: *const Team, _op: c_int) -> usize { 1 }
+            fn gasnet_coll_set_tree_kind(_tm: *const Team, _tree: c_int, _fanout: c_int, _op: c_int) -> () {}
+            fn gasnet_coll_set_dissem_limit(_tm: *const Team, _limit: usize) -> () {}
+            fn gasnet_coll_loadTuningState(_file: *const c_char, _tm: *const Team) -> () {}
+            fn gasnet_coll_dumpTuningState(_file: *const c_char, _tm: *const Team) -> () {}
+            fn gasnet_coll_dumpProfile(_file: *const c_char, _tm: *const Team) -> () {}
+            fn gasworks_coll_gather_nb(tm: *const Team, root: u32, dst: *mut c_void, src: *const c_void, len: usize, _flags: Flags) -> Event { spread::gather::<$mode>("gasworks_coll_gather_nb", (tm, root), (dst, src), (len, None), spread::meets(0)) }
+            fn gasworks_coll_gather_each_nb(tm: *const Team, root: u32, dst: *mut c_void, each: *const usize, src: *const c_void, len: usize, _flags: Flags) -> Event { spread::gather::<$mode>("gasworks_coll_gather_each_nb", (tm, root), (dst, src), (len, Some(each)), spread::meets(0)) }
+            fn gasworks_coll_scatter_nb(tm: *const Team, root: u32, dst: *mut c_void, src: *const c_void, len: usize, _flags: Flags) -> Event { spread::scatter::<$mode>("gasworks_coll_scatter_nb", (tm, root), (dst, src), (len, None), spread::meets(0)) }
+            fn gasworks_coll_scatter_each_nb(tm: *const Team, root: u32, dst: *mut c_void, len: usize, src: *const c_void, each: *const usize, _flags: Flags) -> Event { spread::scatter::<$mode>("gasworks_coll_scatter_each_nb", (tm, root), (dst, src), (len, Some(each)), spread::meets(0)) }
+            fn gasworks_coll_all_gather_nb(tm: *const Team, dst: *mut c_void, src: *const c_void, len: usize, _flags: Flags) -> Event { spread::all_gather::<$mode>("gasworks_coll_all_gather_nb", tm, (dst, src), len, spread::meets(0)) }
+            fn gasworks_coll_all_to_all_nb(tm: *const Team, dst: *mut c_void, src: *const c_void, len: usize, _flags: Flags) -> Event { spread::all_to_all::<$mode>("gasworks_coll_all_to_all_nb", tm, (dst, src), (len, None), spread::meets(0)) }
+            fn gasworks_coll_all_to_all_each_nb(tm: *const Team, dst: *mut c_void, from_each: *const usize, src: *const c_void, to_each: *const usize, _flags: Flags) -> Event { spread::all_to_all::<$mode>("gasworks_coll_all_to_all_each_nb", tm, (dst, src), (0, Some([to_each, from_each])), spread::meets(0)) }
+            fn gasworks_coll_scan_nb(tm: *const Team, dst: *mut c_void, src: *const c_void, of: c_uint, size: usize, count: usize, op: c_uint, user: Option<collective::ReduceFn>, data: *const c_void, _flags: Flags) -> Event {
+                spread::scan::<$mode>("gasworks_coll_scan_nb", tm, (dst, src), collective::Elements { of, size, count, op, user, data }, true)
+            }
+            fn gasworks_coll_scan_before_nb(tm: *const Team, dst: *mut c_void, src: *const c_void, of: c_uint, size: usize, count: usize, op: c_uint, user: Option<collective::ReduceFn>, data: *const c_void, _flags: Flags) -> Event {
+                spread::scan::<$mode>("gasworks_coll_scan_before_nb", tm, (dst, src), collective::Elements { of, size, count, op, user, data }, false)
+            }
             fn gasworks_at(file: *const c_char, line: c_int, name: *const c_char) -> () { $crate::place::begin(file, line, name) }
             fn gasworks_talks_at(file: *const c_char, line: c_int, name: *const c_char) -> () { talk::begin::<$mode>(file, line, name) }
             fn gasworks_left() -> () { $crate::place::end() }

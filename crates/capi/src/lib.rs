@@ -60,6 +60,8 @@ pub mod rma;
 #[allow(unsafe_code)]
 pub mod scattered;
 #[allow(unsafe_code)]
+pub mod spread;
+#[allow(unsafe_code)]
 pub mod talk;
 #[allow(unsafe_code)]
 pub mod teams;

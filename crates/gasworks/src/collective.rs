@@ -6,9 +6,15 @@ use gasworks_extended::collective::Combine;
 use gasworks_extended::team::Lengths;
 
 /// Combines values by a closure.
-struct By<T, F> {
+pub(crate) struct By<T, F> {
     combine: F,
     of: std::marker::PhantomData<fn(T) -> T>,
+}
+
+impl<T: Pod, F: FnMut(T, T) -> T + Send> By<T, F> {
+    pub(crate) fn new(combine: F) -> Self {
+        Self { combine, of: std::marker::PhantomData }
+    }
 }
 
 impl<T: Pod, F: FnMut(T, T) -> T + Send> Combine for By<T, F> {
@@ -248,8 +254,7 @@ impl<M: ThreadMode> Team<'_, M> {
         combine: impl FnMut(T, T) -> T + Send,
     ) -> Result<(), Error> {
         let (engine, teams, team) = self.parts();
-        let combine = By { combine, of: std::marker::PhantomData };
-        Ok(teams.scan(engine, team, bytemuck::cast_slice_mut(values), with_own, combine)?)
+        Ok(teams.scan(engine, team, bytemuck::cast_slice_mut(values), with_own, By::new(combine))?)
     }
 
     fn combined<T: Pod>(
@@ -259,8 +264,7 @@ impl<M: ThreadMode> Team<'_, M> {
         combine: impl FnMut(T, T) -> T + Send,
     ) -> Result<(), Error> {
         let (engine, teams, team) = self.parts();
-        let combine = By { combine, of: std::marker::PhantomData };
-        Ok(teams.reduce(engine, team, root, bytemuck::cast_slice_mut(values), combine)?)
+        Ok(teams.reduce(engine, team, root, bytemuck::cast_slice_mut(values), By::new(combine))?)
     }
 }
 

@@ -44,6 +44,8 @@
 mod agent;
 #[allow(unsafe_code)]
 mod atomic;
+#[allow(unsafe_code)]
+mod begun;
 mod collective;
 mod config;
 mod error;

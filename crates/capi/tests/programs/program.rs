@@ -7,13 +7,14 @@ use gasworks_testkit::{Cmd, Log, nic};
 use std::path::{Path, PathBuf};
 
 /// Programs that any number of ranks can run, and whether they start threads.
-pub const PROGRAMS: [(&str, bool); 11] = [
+pub const PROGRAMS: [(&str, bool); 12] = [
     ("memory", false),
     ("collectives", false),
     ("atomics", false),
     ("teams", false),
     ("segments", false),
     ("scattered", false),
+    ("spread", false),
     ("messages", false),
     ("legacy", false),
     ("granted", false),

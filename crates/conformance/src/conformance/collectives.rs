@@ -3,9 +3,6 @@
 use super::pattern::{Random, check, made, tag};
 use super::{Failure, Stage, SuiteMode, require};
 use gasworks::{Error, Team};
-use gasworks_extended::collective::Combine;
-use gasworks_extended::event;
-use gasworks_sync::VolatileSlice;
 
 /// Lengths around what is sent eagerly, what fits into a message, and what goes at a time.
 const LENGTHS: [usize; 9] = [0, 1, 8, 513, 4096, 4097, 65_536, 65_537, 200_001];
@@ -256,69 +253,79 @@ pub(super) fn mixed<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failure> {
     Ok(agent.barrier()?)
 }
 
-/// Adds numbers of eight bytes.
-struct Sum;
-
-impl Combine for Sum {
-    fn element(&self) -> usize {
-        8
-    }
-
-    fn combine(&mut self, before: &mut [u8], after: &mut [u8]) {
-        for (before, after) in before.as_chunks_mut().0.iter_mut().zip(after.as_chunks().0) {
-            *before = u64::from_ne_bytes(*before).wrapping_add(u64::from_ne_bytes(*after)).to_ne_bytes();
-        }
-    }
-}
-
-/// Many that are begun before any is waited for, short ones and long ones, with others between that are waited for at once.
+/// Many that are begun before any is waited for, short ones and long ones, of all kinds, with others between that are waited for at once.
 pub(super) fn under_way<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failure> {
-    let (agent, engine, me, ranks) = (&stage.agent, stage.job.engine(), stage.rank(), stage.ranks());
-    let (made_by, everyone) = stage.job.teams();
-    // What is under way needs its bytes until it is over, which they outlive.
-    let shared = |bytes: Vec<u8>| VolatileSlice::from_mut(bytes.leak());
+    let (agent, me, ranks) = (&stage.agent, stage.rank(), stage.ranks());
+    let everyone = stage.job.everyone();
     for late in 0..ranks.min(2) {
         agent.barrier()?;
         if me == late {
             std::thread::sleep(std::time::Duration::from_millis(5));
         }
-        let mut begun = Vec::new();
-        for round in 0..24u64 {
-            let len = [8, 5000, 112, 16_384, 40_000, 4096, 120][(round % 7) as usize];
+        let (mut begun, mut sums) = (Vec::new(), Vec::new());
+        for round in 0..28u64 {
+            let len = [8, 5000, 112, 16_384, 40_000, 4096, 120, 16][(round % 8) as usize];
             let root = round as u32 % ranks;
-            if round % 3 == 2 {
-                let (own, result) = (
-                    shared([me + 1, 0].map(u32::to_ne_bytes).as_flattened().repeat(len / 8)),
-                    shared(vec![0; len]),
-                );
-                let event = made_by.begin_reduce(engine, everyone, None, (own, result), Sum);
-                begun.push((event.map_err(Error::from)?, None, result));
-            } else {
-                let tag = tag(root, late, round);
-                let bytes = shared(if me == root { made(tag, len) } else { vec![0; len] });
-                let event = made_by.begin_broadcast(engine, everyone, root, bytes);
-                begun.push((event.map_err(Error::from)?, Some(tag), bytes));
-            }
+            let mine = |to: u32| made(tag(me, to, round), len);
+            let all = || (0..ranks).flat_map(mine).collect();
+            // The blocks that are to come, in order; of nobody: nothing is.
+            let from_all = |to: u32| (0..ranks).map(|from| tag(from, to, round)).collect::<Vec<_>>();
+            let (event, wanted) = match round % 7 {
+                0 => (everyone.begin_broadcast(agent, root, mine(0))?, vec![tag(root, 0, round)]),
+                1 => (everyone.begin_all_gather(agent, mine(0))?, from_all(0)),
+                2 => (everyone.begin_all_to_all(agent, all())?, from_all(me)),
+                3 => {
+                    let wanted = if me == root { from_all(1) } else { Vec::new() };
+                    (everyone.begin_gather(agent, root, mine(1))?, wanted)
+                }
+                4 => {
+                    let all = if me == root { all() } else { Vec::new() };
+                    (everyone.begin_scatter(agent, root, all, len)?, vec![tag(root, me, round)])
+                }
+                kind => {
+                    let (own, add) = (vec![u64::from(me) + 1; len / 8], |a, b| a + b);
+                    let (event, last) = match kind {
+                        5 => (everyone.begin_reduce_all(agent, own, add)?, ranks),
+                        _ if round < 14 => (everyone.begin_scan(agent, own, add)?, me + 1),
+                        _ => (
+                            everyone.begin_reduce(agent, root, own, add)?,
+                            if me == root { ranks } else { 0 },
+                        ),
+                    };
+                    let sum = if last == 0 { me + 1 } else { last * (last + 1) / 2 };
+                    sums.push((event, u64::from(sum), len / 8));
+                    continue;
+                }
+            };
+            begun.push((event, wanted, len));
             if round % 8 == 7 {
                 let mut sum = [1u64; 2];
-                stage.job.everyone().reduce_all(agent, &mut sum, |a, b| a + b)?;
+                everyone.reduce_all(agent, &mut sum, |a, b| a + b)?;
                 require!(sum == [u64::from(ranks); 2], "a sum between others: {sum:?}");
                 agent.barrier()?;
             }
         }
-        for (event, tag, bytes) in begun.iter().rev() {
-            event::wait(engine, event).map_err(Error::from)?;
-            let mut found = vec![0; bytes.len()];
-            bytes.read(&mut found);
-            match tag {
-                Some(tag) => check("a broadcast under way", *tag, &found)?,
-                None => {
-                    let wanted = u64::from(ranks * (ranks + 1) / 2).to_ne_bytes();
-                    require!(found.as_chunks().0.iter().all(|sum| *sum == wanted), "a sum under way");
-                }
+        for (event, sum, count) in sums {
+            let found = event.wait(agent)?;
+            require!(found == vec![sum; count], "a sum under way: {:?}, not {sum}", found.first());
+        }
+        for (event, wanted, len) in begun.into_iter().rev() {
+            let found = event.wait(agent)?;
+            require!(
+                found.len() == wanted.len() * len,
+                "{} bytes under way, not {}",
+                found.len(),
+                wanted.len() * len
+            );
+            for (tag, block) in wanted.into_iter().zip(found.chunks_exact(len)) {
+                check("one under way", tag, block)?;
             }
         }
     }
+    // One that is not waited for goes on, and what it owns stays until it is over.
+    drop(everyone.begin_all_gather(agent, made(tag(me, 0, 99), 5000))?);
+    let wrong = everyone.begin_broadcast(agent, ranks, vec![0u8; 8]);
+    require!(wrong.is_err(), "a root that is no member");
     Ok(agent.barrier()?)
 }
 

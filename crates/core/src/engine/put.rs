@@ -268,10 +268,10 @@ impl<M: CoreMode> Engine<M> {
         self.transfers.ops.open_keeping(keep)
     }
 
-    /// An operation of a layer above, which [ends](Self::end_operation) it. It has no leaves.
-    pub fn start_operation(&self) -> OpId {
+    /// An operation of a layer above, which [ends](Self::end_operation) it, and keeps something until then. It has no leaves.
+    pub fn start_operation(&self, keep: Option<Box<M::Keep>>) -> OpId {
         // As something: what counts as nothing is over.
-        self.transfers.ops.start(None, Categories::UPDATE, None)
+        self.transfers.ops.start(None, Categories::UPDATE, keep)
     }
 
     /// It is over; if not `well`, for a reason that is told otherwise.

@@ -6,6 +6,7 @@
 use super::bytes::{Bytes, Stop};
 use super::part::{Io, Schedule};
 use gasworks_core::Name;
+use gasworks_sync::VolatileSlice;
 
 /// So many bytes of a step go at a time.
 const PIECE: usize = 1 << 20;
@@ -104,5 +105,105 @@ impl Schedule for Exchange {
             io.give_back(heard);
             (self.pieces, self.is_sent) = (self.pieces + 1, false);
         }
+    }
+}
+
+/// What all members say, as many bytes, comes to all, where it is wanted.
+pub(crate) struct Appended<'a> {
+    member: u32,
+    own: Bytes<'a>,
+    all: VolatileSlice<'a>,
+    exchange: Option<Exchange>,
+}
+
+impl<'a> Appended<'a> {
+    /// Of the member of this number.
+    pub fn new(member: u32, own: Bytes<'a>, all: VolatileSlice<'a>) -> Self {
+        Self { member, own, all, exchange: None }
+    }
+}
+
+impl Schedule for Appended<'_> {
+    fn turn(&mut self, io: &mut Io<'_>) -> Result<(), Stop> {
+        let own = self.own;
+        let exchange = self.exchange.get_or_insert_with(|| {
+            let mut bytes = vec![0; own.len()];
+            own.read(&mut bytes);
+            Exchange::append(bytes)
+        });
+        exchange.turn(io)?;
+        // They begin with this member's own.
+        let behind = exchange.held.len() - self.member as usize * own.len();
+        let (after, before) = exchange.held.split_at(behind);
+        for (from, bytes) in [(0, before), (before.len(), after)] {
+            self.all.slice(from, bytes.len()).unwrap_or(VolatileSlice::EMPTY).write(bytes);
+        }
+        Ok(())
+    }
+}
+
+/// Where members meet beside the collective itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Meets {
+    /// Before any of them reads or writes.
+    pub first: bool,
+    /// Before any is through.
+    pub last: bool,
+}
+
+/// The first steps of those meetings.
+const FIRST: u32 = 1 << 28;
+const LAST: u32 = 1 << 29;
+
+/// A collective between meetings.
+pub(crate) struct Between<S> {
+    first: Option<Exchange>,
+    schedule: Option<S>,
+    last: Option<Exchange>,
+}
+
+impl<S> Between<S> {
+    pub fn new(meets: Meets, schedule: S) -> Self {
+        let meeting = |is_there: bool, step| is_there.then(|| Exchange::agree(Name::Any, step));
+        Self { first: meeting(meets.first, FIRST), schedule: Some(schedule), last: meeting(meets.last, LAST) }
+    }
+}
+
+impl<S: Schedule> Schedule for Between<S> {
+    fn meets(&self) -> bool {
+        true
+    }
+
+    fn turn(&mut self, io: &mut Io<'_>) -> Result<(), Stop> {
+        if let Some(first) = &mut self.first {
+            first.turn(io)?;
+            self.first = None;
+        }
+        if let Some(schedule) = &mut self.schedule {
+            schedule.turn(io)?;
+            self.schedule = None;
+        }
+        self.last.as_mut().map_or(Ok(()), |last| last.turn(io))
+    }
+}
+
+/// A collective before which bytes come to where it wants them.
+pub(crate) struct Brought<'a, S> {
+    bytes: Option<(VolatileSlice<'a>, VolatileSlice<'a>)>,
+    schedule: S,
+}
+
+impl<'a, S> Brought<'a, S> {
+    pub fn new(bytes: Option<(VolatileSlice<'a>, VolatileSlice<'a>)>, schedule: S) -> Self {
+        Self { bytes, schedule }
+    }
+}
+
+impl<S: Schedule> Schedule for Brought<'_, S> {
+    fn turn(&mut self, io: &mut Io<'_>) -> Result<(), Stop> {
+        if let Some((from, to)) = self.bytes.take() {
+            from.copy_to(to);
+        }
+        self.schedule.turn(io)
     }
 }

@@ -17,7 +17,8 @@ mod short;
 mod spread;
 mod tree;
 
-use crate::{Error, Event};
+use crate::Error;
+use crate::event::{self, Event, Kept};
 use bytes::Stop;
 use gasworks_core::observe::Observer;
 use gasworks_core::{CoreMode, Engine, Machine, Name, OpId, Turned};
@@ -27,7 +28,8 @@ use part::{Io, Part};
 use std::sync::Arc;
 
 pub(crate) use bytes::Bytes;
-pub(crate) use exchange::Exchange;
+pub use exchange::Meets;
+pub(crate) use exchange::{Appended, Between, Brought, Exchange};
 pub use matching::TeamNumber;
 pub(crate) use part::{Of, Schedule};
 pub(crate) use round::{Kind, Round, What};
@@ -262,14 +264,18 @@ pub(crate) fn refuse<M: CoreMode>(engine: &Engine<M>, of: Of, error: Error) -> E
     run(engine, of.of_nothing(), Nothing).err().unwrap_or(error)
 }
 
+/// What is begun: its event, and what was kept for it if it is over.
+pub(crate) type Begun<M> = Result<(Event, Kept<M>), Error>;
+
 /// As [`begin`], or this rank was given something wrong, as in [`run_if`].
 pub(crate) fn begin_if<M: CoreMode, S: Schedule + 'static>(
     engine: &Engine<M>,
     of: Of,
     schedule: Result<S, Error>,
-) -> Result<Event, Error> {
+    keep: Kept<M>,
+) -> Begun<M> {
     match schedule {
-        Ok(schedule) => begin(engine, of, schedule),
+        Ok(schedule) => begin(engine, of, schedule, keep),
         Err(error) => {
             Started::new(engine, of.of_nothing(), Nothing);
             Err(error)
@@ -283,19 +289,20 @@ pub(crate) fn begin_short<M: CoreMode>(
     round: &Round<'_>,
     of: impl FnOnce() -> Of,
     steps: Result<impl Steps + 'static, Error>,
-) -> Result<Event, Error> {
+    keep: Kept<M>,
+) -> Begun<M> {
     let mut short = match steps {
         Ok(steps) => Short::new(steps),
-        Err(error) => return begin_if(engine, of(), Err::<Nothing, _>(error)),
+        Err(error) => return begin_if(engine, of(), Err::<Nothing, _>(error), None),
     };
     if engine.observer().is_some() {
-        return begin(engine, of(), short);
+        return begin(engine, of(), short, keep);
     }
     match short.turn(round) {
         // Nothing of it is kept where the others were faster.
-        Ok(()) => Ok(Event::DONE),
+        Ok(()) => Ok((Event::DONE, keep)),
         Err(Stop::Failed(error)) => Err(error.into()),
-        Err(Stop::Waits | Stop::Busy) => begin(engine, of(), short),
+        Err(Stop::Waits | Stop::Busy) => begin(engine, of(), short, keep),
     }
 }
 
@@ -385,14 +392,16 @@ fn begin<M: CoreMode, S: Schedule + 'static>(
     engine: &Engine<M>,
     of: Of,
     schedule: S,
-) -> Result<Event, Error> {
-    let event = engine.start_operation();
+    keep: Kept<M>,
+) -> Begun<M> {
+    let event = engine.start_operation(keep);
     let begun = Started::with(engine, of, schedule, Some(event));
     match begun.outcome(|_| ()) {
-        None => Ok(Event(Some(event))),
-        Some(outcome) => {
+        None => Ok((Event(Some(event)), None)),
+        Some(Ok(())) => Ok((Event::DONE, event::test(engine, &Event(Some(event)))?.flatten())),
+        Some(Err(error)) => {
             engine.abandon(event);
-            Ok(outcome.map(|()| Event::DONE)?)
+            Err(error.into())
         }
     }
 }

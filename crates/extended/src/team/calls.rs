@@ -1,11 +1,15 @@
 //! A team's collectives.
 
 use super::{Team, Teams};
+use crate::Error;
+use crate::collective::Begun;
+pub use crate::collective::Meets;
 use crate::collective::{
-    self, AllToAll, Blocks, Broadcast, Bytes, Combine, Combined, Copies, Exchange, Gather, Kind, MAX_POST,
-    Of, Reduce, ReduceAll, Round, Scan, Scatter, Schedule, Steps, What, is_combined,
+    self, AllToAll, Appended, Between, Blocks, Broadcast, Brought, Bytes, Combine, Combined, Copies,
+    Exchange, Gather, Kind, MAX_POST, Of, Reduce, ReduceAll, Round, Scan, Scatter, Schedule, Steps, What,
+    is_combined,
 };
-use crate::{Error, Event};
+use crate::event::{Event, Kept};
 use gasworks_core::{CoreMode, Engine, Name, TeamError};
 use gasworks_sync::VolatileSlice;
 
@@ -98,20 +102,73 @@ fn blocks_of_both(
     }
 }
 
+/// A collective with what this member was given for it: whether that is right, and what it does on a board, where it is short, or by messages.
+struct Plan<X, S, L> {
+    what: What,
+    is_short: bool,
+    given: Result<X, Error>,
+    steps: S,
+    schedule: L,
+}
+
+/// How a collective begins.
+pub struct Start<M: CoreMode> {
+    /// Where its members meet.
+    pub meets: Meets,
+    /// What is kept until its event is done; the call returns it where it is at once.
+    pub keep: Kept<M>,
+}
+
+impl<M: CoreMode> Default for Start<M> {
+    fn default() -> Self {
+        Self { meets: Meets::default(), keep: None }
+    }
+}
+
+/// Bytes that are read and written until the event of a collective is done.
+type Place = VolatileSlice<'static>;
+
 impl Teams {
-    /// A collective that has a round on the board.
+    /// Does this rank's part.
     #[inline]
-    fn on_board<M: CoreMode>(
+    fn run<M: CoreMode, X, S: Steps, L: Schedule>(
         &self,
         engine: &Engine<M>,
         team: &Team,
-        round: &Round<'_>,
-        steps: Result<impl Steps, Error>,
+        plan: Plan<X, impl FnOnce(X) -> S, impl FnOnce(X) -> L>,
     ) -> Result<(), Error> {
-        collective::run_short(engine, round, || self.of(team, round), steps)
+        let Plan { what, is_short, given, steps, schedule } = plan;
+        if let Some(round) = team.next_on_board(what, is_short) {
+            return collective::run_short(engine, &round, || self.of(team, &round), given.map(steps));
+        }
+        collective::run_if(engine, self.next(team, what), given.map(schedule)).map(drop)
     }
 
-    /// The same collective, with what a machine needs of it.
+    /// Begins it.
+    fn begin<M: CoreMode, X, S: Steps + 'static, L: Schedule + 'static>(
+        &self,
+        engine: &Engine<M>,
+        team: &Team,
+        Start { meets, keep }: Start<M>,
+        plan: Plan<X, impl FnOnce(X) -> S, impl FnOnce(X) -> L>,
+    ) -> Begun<M> {
+        let Plan { what, is_short, given, steps, schedule } = plan;
+        let is_plain = !meets.first && !meets.last;
+        if let Some(round) = team.next_on_board(what, is_short && is_plain) {
+            let of = || self.of(team, &round);
+            return collective::begin_short(engine, &round, of, given.map(steps), keep);
+        }
+        let of = self.next(team, what);
+        match is_plain {
+            true => collective::begin_if(engine, of, given.map(schedule), keep),
+            false => {
+                let between = |given| Between::new(meets, schedule(given));
+                collective::begin_if(engine, of, given.map(between), keep)
+            }
+        }
+    }
+
+    /// A collective on the board, with what a machine needs of it.
     fn of(&self, team: &Team, round: &Round<'_>) -> Of {
         self.at(team, round.before(), round.what())
     }
@@ -129,19 +186,22 @@ impl Teams {
         own: &[u8],
         (all, lengths): (&mut [u8], Lengths<'_>),
     ) -> Result<(), Error> {
-        let blocks = blocks_at("gather", team, root, (all.len(), own.len()), lengths);
-        let (all, own) = (VolatileSlice::from_mut(all), Bytes::Plain(own));
-        let what = match lengths {
-            Lengths::Equal => What::new(Kind::Gather, Some(root), own.len()),
-            Lengths::Each(_) => What::new(Kind::GatherEach, Some(root), 0),
-        };
-        let is_short = matches!(lengths, Lengths::Equal) && own.len() <= MAX_POST;
-        if let Some(round) = team.next_on_board(what, is_short) {
-            let steps = blocks.map(|_| Copies::gather(team.place(), Some(root), own, all));
-            return self.on_board(engine, team, &round, steps);
-        }
-        let schedule = blocks.map(|blocks| Gather::new(root, own, all, blocks));
-        collective::run_if(engine, self.next(team, what), schedule).map(drop)
+        self.run(engine, team, gather(team, root, Bytes::Plain(own), VolatileSlice::from_mut(all), lengths))
+    }
+
+    /// As [`gather`](Self::gather); the event says when this rank's part is over. The bytes are in use until then.
+    ///
+    /// # Errors
+    /// Those of [`gather`](Self::gather) that are known at once. What fails later a poll returns.
+    pub fn begin_gather<M: CoreMode>(
+        &self,
+        engine: &Engine<M>,
+        team: &Team,
+        start: Start<M>,
+        (root, own): (u32, Place),
+        (all, lengths): (Place, Lengths<'_>),
+    ) -> Begun<M> {
+        self.begin(engine, team, start, gather(team, root, Bytes::Shared(own), all, lengths))
     }
 
     /// Each member gets its part of the bytes of member `root`, where they lie one behind the other. Elsewhere `all` is not looked at, nor what lengths there are.
@@ -157,20 +217,22 @@ impl Teams {
         (all, lengths): (&[u8], Lengths<'_>),
         own: &mut [u8],
     ) -> Result<(), Error> {
-        let blocks = blocks_at("scatter", team, root, (all.len(), own.len()), lengths);
-        let (all, own) = (Bytes::Plain(all), VolatileSlice::from_mut(own));
-        let what = match lengths {
-            Lengths::Equal => What::new(Kind::Scatter, Some(root), own.len()),
-            Lengths::Each(_) => What::new(Kind::ScatterEach, Some(root), 0),
-        };
-        let posted = own.len().saturating_mul(team.members().size() as usize);
-        let is_short = matches!(lengths, Lengths::Equal) && posted <= MAX_POST;
-        if let Some(round) = team.next_on_board(what, is_short) {
-            let steps = blocks.map(|_| Copies::scatter(team.place(), root, all, own));
-            return self.on_board(engine, team, &round, steps);
-        }
-        let schedule = blocks.map(|blocks| Scatter::new(root, all, own, blocks));
-        collective::run_if(engine, self.next(team, what), schedule).map(drop)
+        self.run(engine, team, scatter(team, root, Bytes::Plain(all), lengths, VolatileSlice::from_mut(own)))
+    }
+
+    /// As [`scatter`](Self::scatter); the event says when this rank's part is over. The bytes are in use until then.
+    ///
+    /// # Errors
+    /// Those of [`scatter`](Self::scatter) that are known at once. What fails later a poll returns.
+    pub fn begin_scatter<M: CoreMode>(
+        &self,
+        engine: &Engine<M>,
+        team: &Team,
+        start: Start<M>,
+        (all, lengths): (Place, Lengths<'_>),
+        (root, own): (u32, Place),
+    ) -> Begun<M> {
+        self.begin(engine, team, start, scatter(team, root, Bytes::Shared(all), lengths, own))
     }
 
     /// The bytes of each member, as many, come to all, one's behind the other's. Collective, as [`broadcast`](Self::broadcast).
@@ -184,30 +246,21 @@ impl Teams {
         own: &[u8],
         all: &mut [u8],
     ) -> Result<(), Error> {
-        let (size, len) = (team.members().size(), own.len());
-        let blocks = blocks("all_gather", team, (all.len(), len), Lengths::Equal);
-        let what = What::new(Kind::AllGather, None, len);
-        if let Some(round) = team.next_on_board(what, len <= MAX_POST) {
-            let to = VolatileSlice::from_mut(all);
-            let steps = blocks.map(|_| Copies::gather(team.place(), None, Bytes::Plain(own), to));
-            return self.on_board(engine, team, &round, steps);
-        }
-        if let Ok(blocks) = &blocks
-            && !blocks.are_short(size)
-        {
-            let (to, from) = ((Bytes::Plain(own), Blocks::same(len, size)), VolatileSlice::from_mut(all));
-            let schedule = AllToAll::new(to, (from, blocks.clone()));
-            return collective::run(engine, self.next(team, what), schedule).map(drop);
-        }
-        let schedule = blocks.map(|_| Exchange::append(own.into()));
-        let heard = collective::run_if(engine, self.next(team, what), schedule)?.heard();
-        // They begin with this member's own.
-        let behind = heard.len() - team.own() as usize * own.len();
-        let (after, before) = heard.split_at(behind);
-        let (first, last) = all.split_at_mut(before.len());
-        first.copy_from_slice(before);
-        last.copy_from_slice(after);
-        Ok(())
+        self.run(engine, team, all_gather(team, Bytes::Plain(own), VolatileSlice::from_mut(all)))
+    }
+
+    /// As [`all_gather`](Self::all_gather); the event says when this rank's part is over. The bytes are in use until then.
+    ///
+    /// # Errors
+    /// Those of [`all_gather`](Self::all_gather) that are known at once. What fails later a poll returns.
+    pub fn begin_all_gather<M: CoreMode>(
+        &self,
+        engine: &Engine<M>,
+        team: &Team,
+        start: Start<M>,
+        (own, all): (Place, Place),
+    ) -> Begun<M> {
+        self.begin(engine, team, start, all_gather(team, Bytes::Shared(own), all))
     }
 
     /// Each member gets a block of each: as many bytes, or so many as `lengths` say of what goes to each and what comes of each. Collective, as
@@ -223,18 +276,22 @@ impl Teams {
         from: &mut [u8],
         lengths: Option<[&[usize]; 2]>,
     ) -> Result<(), Error> {
-        let blocks = blocks_of_both(team, (to.len(), from.len()), lengths);
-        let (to, from) = (Bytes::Plain(to), VolatileSlice::from_mut(from));
-        let what = match lengths {
-            None => What::new(Kind::AllToAll, None, to.len()),
-            Some(_) => What::new(Kind::AllToAllEach, None, 0),
-        };
-        if let Some(round) = team.next_on_board(what, lengths.is_none() && to.len() <= MAX_POST) {
-            let steps = blocks.map(|_| Copies::all_to_all(team.place(), to, from));
-            return self.on_board(engine, team, &round, steps);
-        }
-        let schedule = blocks.map(|[going, coming]| AllToAll::new((to, going), (from, coming)));
-        collective::run_if(engine, self.next(team, what), schedule).map(drop)
+        self.run(engine, team, all_to_all(team, Bytes::Plain(to), VolatileSlice::from_mut(from), lengths))
+    }
+
+    /// As [`all_to_all`](Self::all_to_all); the event says when this rank's part is over. The bytes are in use until then.
+    ///
+    /// # Errors
+    /// Those of [`all_to_all`](Self::all_to_all) that are known at once. What fails later a poll returns.
+    pub fn begin_all_to_all<M: CoreMode>(
+        &self,
+        engine: &Engine<M>,
+        team: &Team,
+        start: Start<M>,
+        (to, from): (Place, Place),
+        lengths: Option<[&[usize]; 2]>,
+    ) -> Begun<M> {
+        self.begin(engine, team, start, all_to_all(team, Bytes::Shared(to), from, lengths))
     }
 
     /// What members before this one have, as many bytes, is combined, with its own or without, and replaces that; the first member's stays as it is. Collective, as
@@ -250,16 +307,23 @@ impl Teams {
         with_own: bool,
         combine: impl Combine,
     ) -> Result<(), Error> {
-        let (len, bytes) = (bytes.len(), VolatileSlice::from_mut(bytes));
-        let what = What::new(if with_own { Kind::Scan } else { Kind::ScanBefore }, None, len);
-        if let Some(round) =
-            team.next_on_board(what, is_combined(len, combine.element(), team.members().size()))
-        {
-            let steps = Combined::scan(team.place(), bytes, with_own, combine);
-            return self.on_board(engine, team, &round, Ok(steps));
-        }
-        let schedule = Scan::new(bytes, with_own, combine);
-        collective::run(engine, self.next(team, what), schedule).map(drop)
+        self.run(engine, team, scan(team, VolatileSlice::from_mut(bytes), with_own, combine))
+    }
+
+    /// As [`scan`](Self::scan); the event says when this rank's part is over. The bytes are in use until then.
+    ///
+    /// # Errors
+    /// Those of [`scan`](Self::scan) that are known at once. What fails later a poll returns.
+    pub fn begin_scan<M: CoreMode>(
+        &self,
+        engine: &Engine<M>,
+        team: &Team,
+        start: Start<M>,
+        bytes: Place,
+        with_own: bool,
+        combine: impl Combine + 'static,
+    ) -> Begun<M> {
+        self.begin(engine, team, start, scan(team, bytes, with_own, combine))
     }
 
     /// The bytes of member `root` go to all members, each of which has room for as many. Collective: returns when this rank's part is over.
@@ -273,14 +337,31 @@ impl Teams {
         root: u32,
         bytes: &mut [u8],
     ) -> Result<(), Error> {
-        let (given, bytes) = (is_member(team, root), VolatileSlice::from_mut(bytes));
-        let what = What::new(Kind::Broadcast, Some(root), bytes.len());
-        if let Some(round) = team.next_on_board(what, bytes.len() <= MAX_POST) {
-            let steps = given.map(|()| Copies::broadcast(team.own(), root, bytes));
-            return self.on_board(engine, team, &round, steps);
+        self.run(engine, team, broadcast(team, root, VolatileSlice::from_mut(bytes)))
+    }
+
+    /// As [`broadcast`](Self::broadcast); the event says when this rank's part is over. The bytes are in use until then. What member `root` gives may lie
+    /// elsewhere, apart: it comes to `bytes` first.
+    ///
+    /// # Errors
+    /// Those of [`broadcast`](Self::broadcast) that are known at once. What fails later a poll returns.
+    pub fn begin_broadcast<M: CoreMode>(
+        &self,
+        engine: &Engine<M>,
+        team: &Team,
+        start: Start<M>,
+        root: u32,
+        (own, bytes): (Option<Place>, Place),
+    ) -> Begun<M> {
+        let Plan { what, is_short, given, steps, schedule } = broadcast(team, root, bytes);
+        let own = own.filter(|_| team.own() == root);
+        if !start.meets.first {
+            own.into_iter().for_each(|own| own.copy_to(bytes));
+            return self.begin(engine, team, start, Plan { what, is_short, given, steps, schedule });
         }
-        let schedule = given.map(|()| Broadcast::new(root, bytes));
-        collective::run_if(engine, self.next(team, what), schedule).map(drop)
+        // Read when all have come.
+        let schedule = |()| Brought::new(own.map(|own| (own, bytes)), schedule(()));
+        self.begin(engine, team, start, Plan { what, is_short, given, steps, schedule })
     }
 
     /// What all members have, as many bytes, is combined, and replaces it at member `root`, or at all members where that is `None`. Collective, as
@@ -296,44 +377,8 @@ impl Teams {
         bytes: &mut [u8],
         combine: impl Combine,
     ) -> Result<(), Error> {
-        let (given, bytes) = (is_root(team, root), VolatileSlice::from_mut(bytes));
-        let (what, is_short) = reduction(team, root, bytes.len(), &combine);
-        if let Some(round) = team.next_on_board(what, is_short) {
-            let steps = given.map(|()| Combined::reduce(team.place(), root, (bytes, bytes), combine));
-            return self.on_board(engine, team, &round, steps);
-        }
-        let schedule = given.map(|()| by_tree(root, (bytes, bytes), combine));
-        collective::run_if(engine, self.next(team, what), schedule).map(drop)
-    }
-
-    /// A barrier by messages; the event says when all members have come. It has its turn among the team's collectives, of which several may be under way.
-    ///
-    /// # Errors
-    /// Those of [`broadcast`](Self::broadcast) that are known at once. What fails later a poll returns.
-    pub fn begin_barrier<M: CoreMode>(&self, engine: &Engine<M>, team: &Team) -> Result<Event, Error> {
-        let what = What::new(Kind::Barrier, None, 0);
-        collective::begin_if(engine, self.next(team, what), Ok(Exchange::agree(Name::Any, 0)))
-    }
-
-    /// As [`broadcast`](Self::broadcast); the event says when this rank's part is over. The bytes are in use until then.
-    ///
-    /// # Errors
-    /// Those of [`broadcast`](Self::broadcast) that are known at once. What fails later a poll returns.
-    pub fn begin_broadcast<M: CoreMode>(
-        &self,
-        engine: &Engine<M>,
-        team: &Team,
-        root: u32,
-        bytes: VolatileSlice<'static>,
-    ) -> Result<Event, Error> {
-        let given = is_member(team, root);
-        let what = What::new(Kind::Broadcast, Some(root), bytes.len());
-        if let Some(round) = team.next_on_board(what, bytes.len() <= MAX_POST) {
-            let steps = given.map(|()| Copies::broadcast(team.own(), root, bytes));
-            return collective::begin_short(engine, &round, || self.of(team, &round), steps);
-        }
-        let schedule = given.map(|()| Broadcast::new(root, bytes));
-        collective::begin_if(engine, self.next(team, what), schedule)
+        let bytes = VolatileSlice::from_mut(bytes);
+        self.run(engine, team, reduce(team, root, (bytes, bytes), combine))
     }
 
     /// As [`reduce`](Self::reduce) of `own` to `result`, which may be the same; the event says when this rank's part is over. The bytes are in use until
@@ -345,39 +390,165 @@ impl Teams {
         &self,
         engine: &Engine<M>,
         team: &Team,
+        start: Start<M>,
         root: Option<u32>,
-        (own, result): (VolatileSlice<'static>, VolatileSlice<'static>),
+        (own, result): (Place, Place),
         combine: impl Combine + 'static,
-    ) -> Result<Event, Error> {
-        let given = is_root(team, root);
-        let (what, is_short) = reduction(team, root, own.len(), &combine);
-        if let Some(round) = team.next_on_board(what, is_short) {
-            let steps = given.map(|()| Combined::reduce(team.place(), root, (own, result), combine));
-            return collective::begin_short(engine, &round, || self.of(team, &round), steps);
-        }
-        let schedule = given.map(|()| by_tree(root, (own, result), combine));
-        collective::begin_if(engine, self.next(team, what), schedule)
+    ) -> Begun<M> {
+        self.begin(engine, team, start, reduce(team, root, (own, result), combine))
+    }
+
+    /// A barrier by messages; the event says when all members have come. It has its turn among the team's collectives, of which several may be under way.
+    ///
+    /// # Errors
+    /// Those of [`broadcast`](Self::broadcast) that are known at once. What fails later a poll returns.
+    pub fn begin_barrier<M: CoreMode>(&self, engine: &Engine<M>, team: &Team) -> Result<Event, Error> {
+        let what = What::new(Kind::Barrier, None, 0);
+        let exchange = Ok(Exchange::agree(Name::Any, 0));
+        collective::begin_if(engine, self.next(team, what), exchange, None).map(|(event, _)| event)
     }
 }
 
-/// Whether a team has the root, if there is one.
-fn is_root(team: &Team, root: Option<u32>) -> Result<(), Error> {
-    root.map_or(Ok(()), |root| is_member(team, root))
+#[inline]
+fn gather<'a>(
+    team: &Team,
+    root: u32,
+    own: Bytes<'a>,
+    all: VolatileSlice<'a>,
+    lengths: Lengths<'_>,
+) -> Plan<Blocks, impl FnOnce(Blocks) -> Copies<'a>, impl FnOnce(Blocks) -> Gather<'a>> {
+    let (place, given) = (team.place(), blocks_at("gather", team, root, (all.len(), own.len()), lengths));
+    let what = match lengths {
+        Lengths::Equal => What::new(Kind::Gather, Some(root), own.len()),
+        Lengths::Each(_) => What::new(Kind::GatherEach, Some(root), 0),
+    };
+    Plan {
+        what,
+        is_short: matches!(lengths, Lengths::Equal) && own.len() <= MAX_POST,
+        given,
+        steps: move |_| Copies::gather(place, Some(root), own, all),
+        schedule: move |blocks| Gather::new(root, own, all, blocks),
+    }
 }
 
-/// Which reduction it is, and whether it is one for a board.
-fn reduction(team: &Team, root: Option<u32>, len: usize, combine: &impl Combine) -> (What, bool) {
-    let kind = if root.is_some() { Kind::Reduce } else { Kind::ReduceAll };
-    (What::new(kind, root, len), is_combined(len, combine.element(), team.members().size()))
+#[inline]
+fn scatter<'a>(
+    team: &Team,
+    root: u32,
+    all: Bytes<'a>,
+    lengths: Lengths<'_>,
+    own: VolatileSlice<'a>,
+) -> Plan<Blocks, impl FnOnce(Blocks) -> Copies<'a>, impl FnOnce(Blocks) -> Scatter<'a>> {
+    let (place, given) = (team.place(), blocks_at("scatter", team, root, (all.len(), own.len()), lengths));
+    let what = match lengths {
+        Lengths::Equal => What::new(Kind::Scatter, Some(root), own.len()),
+        Lengths::Each(_) => What::new(Kind::ScatterEach, Some(root), 0),
+    };
+    let posted = own.len().saturating_mul(team.members().size() as usize);
+    Plan {
+        what,
+        is_short: matches!(lengths, Lengths::Equal) && posted <= MAX_POST,
+        given,
+        steps: move |_| Copies::scatter(place, root, all, own),
+        schedule: move |blocks| Scatter::new(root, all, own, blocks),
+    }
 }
 
-fn by_tree<'a>(
+#[inline]
+fn all_gather<'a>(
+    team: &Team,
+    own: Bytes<'a>,
+    all: VolatileSlice<'a>,
+) -> Plan<Blocks, impl FnOnce(Blocks) -> Copies<'a>, impl FnOnce(Blocks) -> Box<dyn Schedule + 'a>> {
+    let (place, len) = (team.place(), own.len());
+    let (member, size) = place;
+    let schedule = move |blocks: Blocks| -> Box<dyn Schedule + 'a> {
+        match blocks.are_short(size) {
+            true => Box::new(Appended::new(member, own, all)),
+            false => Box::new(AllToAll::new((own, Blocks::same(len, size)), (all, blocks))),
+        }
+    };
+    Plan {
+        what: What::new(Kind::AllGather, None, len),
+        is_short: len <= MAX_POST,
+        given: blocks("all_gather", team, (all.len(), len), Lengths::Equal),
+        steps: move |_| Copies::gather(place, None, own, all),
+        schedule,
+    }
+}
+
+#[inline]
+fn all_to_all<'a>(
+    team: &Team,
+    to: Bytes<'a>,
+    from: VolatileSlice<'a>,
+    lengths: Option<[&[usize]; 2]>,
+) -> Plan<[Blocks; 2], impl FnOnce([Blocks; 2]) -> Copies<'a>, impl FnOnce([Blocks; 2]) -> AllToAll<'a>> {
+    let place = team.place();
+    Plan {
+        what: match lengths {
+            None => What::new(Kind::AllToAll, None, to.len()),
+            Some(_) => What::new(Kind::AllToAllEach, None, 0),
+        },
+        is_short: lengths.is_none() && to.len() <= MAX_POST,
+        given: blocks_of_both(team, (to.len(), from.len()), lengths),
+        steps: move |_| Copies::all_to_all(place, to, from),
+        schedule: move |[going, coming]: [Blocks; 2]| AllToAll::new((to, going), (from, coming)),
+    }
+}
+
+#[inline]
+fn broadcast<'a>(
+    team: &Team,
+    root: u32,
+    bytes: VolatileSlice<'a>,
+) -> Plan<(), impl FnOnce(()) -> Copies<'a>, impl FnOnce(()) -> Broadcast<'a>> {
+    let own = team.own();
+    Plan {
+        what: What::new(Kind::Broadcast, Some(root), bytes.len()),
+        is_short: bytes.len() <= MAX_POST,
+        given: is_member(team, root),
+        steps: move |()| Copies::broadcast(own, root, bytes),
+        schedule: move |()| Broadcast::new(root, bytes),
+    }
+}
+
+#[inline]
+fn scan<'a, C: Combine + 'a>(
+    team: &Team,
+    bytes: VolatileSlice<'a>,
+    with_own: bool,
+    combine: C,
+) -> Plan<C, impl FnOnce(C) -> Combined<'a, C>, impl FnOnce(C) -> Scan<'a, C>> {
+    let (place, len) = (team.place(), bytes.len());
+    Plan {
+        what: What::new(if with_own { Kind::Scan } else { Kind::ScanBefore }, None, len),
+        is_short: is_combined(len, combine.element(), place.1),
+        given: Ok(combine),
+        steps: move |combine| Combined::scan(place, bytes, with_own, combine),
+        schedule: move |combine| Scan::new(bytes, with_own, combine),
+    }
+}
+
+#[inline]
+fn reduce<'a, C: Combine + 'a>(
+    team: &Team,
     root: Option<u32>,
     (own, result): (VolatileSlice<'a>, VolatileSlice<'a>),
-    combine: impl Combine + 'a,
-) -> Box<dyn Schedule + 'a> {
-    match root {
-        Some(root) => Box::new(Reduce::new(root, own, result, combine)),
-        None => Box::new(ReduceAll::new(own, result, combine)),
+    combine: C,
+) -> Plan<C, impl FnOnce(C) -> Combined<'a, C>, impl FnOnce(C) -> Box<dyn Schedule + 'a>> {
+    let (place, len) = (team.place(), own.len());
+    let schedule = move |combine| -> Box<dyn Schedule + 'a> {
+        match root {
+            Some(root) => Box::new(Reduce::new(root, own, result, combine)),
+            None => Box::new(ReduceAll::new(own, result, combine)),
+        }
+    };
+    Plan {
+        what: What::new(if root.is_some() { Kind::Reduce } else { Kind::ReduceAll }, root, len),
+        is_short: is_combined(len, combine.element(), place.1),
+        given: root.map_or(Ok(()), |root| is_member(team, root)).map(|()| combine),
+        steps: move |combine| Combined::reduce(place, root, (own, result), combine),
+        schedule,
     }
 }

@@ -17,7 +17,7 @@ use std::sync::Arc;
 mod calls;
 
 pub use crate::collective::TeamNumber;
-pub use calls::Lengths;
+pub use calls::{Lengths, Meets, Start};
 
 /// A team that this rank is a member of.
 pub struct Team {

@@ -1,0 +1,174 @@
+//! Collectives from each its own: gather, scatter, all-gather, all to all, scans; by names of ours, and those of GASNet-1.
+//!
+//! # Invariants
+//! As in the crate, and collective.1 of [`crate::collective`].
+
+use crate::collective::{Elements, begins, bring, buffer, start};
+use crate::face::{FaceMode, fail, went};
+use crate::layout::{Event, Team};
+use gasworks_extended::team::{Lengths, Meets, Start};
+use std::ffi::{c_int, c_void};
+
+/// A buffer that a collective writes, and one that it reads.
+pub type Buffers = (*mut c_void, *const c_void);
+
+/// Where GASNet-1's flags say that members meet: `GASNET_COLL_IN_ALLSYNC` and `GASNET_COLL_OUT_ALLSYNC`. Without, a member reads and writes its
+/// own memory alone, and that between its call and its event: so what `MYSYNC` asks for is so, too.
+pub fn meets(flags: c_int) -> Meets {
+    Meets { first: flags & 1 << 2 != 0, last: flags & 1 << 5 != 0 }
+}
+
+/// The bytes of so many members, as many each.
+fn of_all(call: &str, len: usize, size: u32) -> usize {
+    let all = len.checked_mul(size as usize).filter(|&all| isize::try_from(all).is_ok());
+    all.unwrap_or_else(|| {
+        fail(call, format!("{len} bytes of each of {size} members are more than there can be"))
+    })
+}
+
+/// The lengths of all members' blocks, one behind the other, and their sum.
+///
+/// # Safety
+/// capi.1: there is one for each member, which nobody writes during the call.
+unsafe fn lengths<'a>(call: &str, each: *const usize, size: u32) -> (&'a [usize], usize) {
+    if each.is_null() {
+        fail(call, "there are no lengths");
+    }
+    // SAFETY: capi.1: `each` is not null, and C has a length for each member there.
+    let each = unsafe { std::slice::from_raw_parts(each, size as usize) };
+    let sum = each.iter().try_fold(0usize, |sum, len| sum.checked_add(*len));
+    let sum = sum.filter(|&sum| isize::try_from(sum).is_ok());
+    (each, sum.unwrap_or_else(|| fail(call, "the blocks of all are more than there can be")))
+}
+
+/// Gathers at a member, `each` says how many bytes of each, or all have `len`.
+///
+/// # Safety
+/// capi.1; collective.1 until the event is done.
+pub unsafe fn gather<M: FaceMode>(
+    call: &str,
+    (team, root): (*const Team, u32),
+    (dest, source): Buffers,
+    (len, each): (usize, Option<*const usize>),
+    meets: Meets,
+) -> Event {
+    let (face, known) = begins::<M>(call, team, Some(root));
+    let (size, is_root) = (known.members().size(), root == known.team.own());
+    let (lengths, all) = match each {
+        // SAFETY: capi.1: C says so; at the root alone.
+        Some(each) if is_root => {
+            let (each, all) = unsafe { lengths(call, each, size) };
+            (Lengths::Each(each), all)
+        }
+        Some(_) => (Lengths::Each(&[]), 0),
+        None => (Lengths::Equal, of_all(call, len, size)),
+    };
+    // SAFETY: collective.1: C says so; the place for all is the root's alone.
+    let (all, own) =
+        unsafe { (buffer(call, dest, if is_root { all } else { 0 }), buffer(call, source, len)) };
+    let (teams, _) = face.job.teams();
+    let begun = teams.begin_gather(face.engine(), &known.team, start(meets), (root, own), (all, lengths));
+    went(call, begun).0.into_bits() as Event
+}
+
+/// Scatters from a member.
+///
+/// # Safety
+/// capi.1; collective.1 until the event is done.
+pub unsafe fn scatter<M: FaceMode>(
+    call: &str,
+    (team, root): (*const Team, u32),
+    (dest, source): Buffers,
+    (len, each): (usize, Option<*const usize>),
+    meets: Meets,
+) -> Event {
+    let (face, known) = begins::<M>(call, team, Some(root));
+    let (size, is_root) = (known.members().size(), root == known.team.own());
+    let (lengths, all) = match each {
+        // SAFETY: capi.1: C says so; at the root alone.
+        Some(each) if is_root => {
+            let (each, all) = unsafe { lengths(call, each, size) };
+            (Lengths::Each(each), all)
+        }
+        Some(_) => (Lengths::Each(&[]), 0),
+        None => (Lengths::Equal, of_all(call, len, size)),
+    };
+    // SAFETY: collective.1: C says so; what all get is the root's alone.
+    let (all, own) =
+        unsafe { (buffer(call, source, if is_root { all } else { 0 }), buffer(call, dest, len)) };
+    let (teams, _) = face.job.teams();
+    let begun = teams.begin_scatter(face.engine(), &known.team, start(meets), (all, lengths), (root, own));
+    went(call, begun).0.into_bits() as Event
+}
+
+/// Gathers at all members.
+///
+/// # Safety
+/// capi.1; collective.1 until the event is done.
+pub unsafe fn all_gather<M: FaceMode>(
+    call: &str,
+    team: *const Team,
+    (dest, source): Buffers,
+    len: usize,
+    meets: Meets,
+) -> Event {
+    let (face, known) = begins::<M>(call, team, None);
+    let all = of_all(call, len, known.members().size());
+    // SAFETY: collective.1: C says so.
+    let places = unsafe { (buffer(call, source, len), buffer(call, dest, all)) };
+    let (teams, _) = face.job.teams();
+    went(call, teams.begin_all_gather(face.engine(), &known.team, start(meets), places)).0.into_bits()
+        as Event
+}
+
+/// From each to each, `len` bytes, or as many as the lengths of what goes and of what comes say.
+///
+/// # Safety
+/// capi.1; collective.1 until the event is done.
+pub unsafe fn all_to_all<M: FaceMode>(
+    call: &str,
+    team: *const Team,
+    (dest, source): Buffers,
+    (len, each): (usize, Option<[*const usize; 2]>),
+    meets: Meets,
+) -> Event {
+    let (face, known) = begins::<M>(call, team, None);
+    let size = known.members().size();
+    let (lengths, [going, coming]) = match each {
+        // SAFETY: capi.1: C says so of both.
+        Some(each) => {
+            let [(going, sent), (coming, got)] = each.map(|each| unsafe { lengths(call, each, size) });
+            (Some([going, coming]), [sent, got])
+        }
+        None => (None, [of_all(call, len, size); 2]),
+    };
+    // SAFETY: collective.1: C says so.
+    let places = unsafe { (buffer(call, source, going), buffer(call, dest, coming)) };
+    let (teams, _) = face.job.teams();
+    let begun = teams.begin_all_to_all(face.engine(), &known.team, start(meets), places, lengths);
+    went(call, begun).0.into_bits() as Event
+}
+
+/// What members up to each have is combined, or up to the one before it.
+///
+/// # Safety
+/// capi.1; collective.1 until the event is done.
+pub unsafe fn scan<M: FaceMode>(
+    call: &str,
+    team: *const Team,
+    (dest, source): Buffers,
+    elements: Elements,
+    with_own: bool,
+) -> Event {
+    let (face, known) = begins::<M>(call, team, None);
+    let (reduction, len) = elements.reduction(call);
+    // SAFETY: collective.1: C says so of both.
+    let bytes = unsafe {
+        let bytes = buffer(call, dest, len);
+        bring(call, buffer(call, source, len), bytes);
+        bytes
+    };
+    let (teams, _) = face.job.teams();
+    let begun = teams.begin_scan(face.engine(), &known.team, Start::default(), bytes, with_own, reduction);
+    went(call, begun).0.into_bits() as Event
+}

@@ -1,0 +1,173 @@
+/* Collectives from each its own, by our names and by GASNet-1's: gather, scatter, all-gather, all to all, scans, with as many bytes and with others for
+ * each, short and long, on all ranks and on a part of them, several under way; barriers with names on teams. */
+#include <gasnetex.h>
+
+#include "check.h"
+
+enum { MOST = 20000, RANKS = 16 };
+
+static gex_TM_t tm;
+static gex_Rank_t me, size;
+static unsigned char from[RANKS * MOST], to[3][RANKS * MOST];
+
+/* What member `member` has at a place for member `other`. */
+static unsigned char value(gex_Rank_t member, gex_Rank_t other, size_t at) {
+  return (unsigned char)(member * 31 + other * 7 + at * 3);
+}
+static void fill(size_t len) {
+  gex_Rank_t other;
+  size_t at;
+  for (other = 0; other < size; other++)
+    for (at = 0; at < len; at++) from[other * len + at] = value(me, other, at);
+  memset(to, 99, sizeof(to));
+}
+
+static void equal(size_t len) {
+  gex_Event_t events[3];
+  gex_Rank_t root, other;
+  size_t at;
+  for (root = 0; root < size; root++) {
+    fill(len);
+    events[0] = gasworks_coll_gather_nb(tm, root, to[0], from, len, 0);
+    events[1] = gasworks_coll_scatter_nb(tm, root, to[1], me == root ? from : NULL, len, 0);
+    events[2] = gex_Coll_BarrierNB(tm, 0);
+    gex_Event_WaitAll(events, 3, 0);
+    for (other = 0; other < size; other++)
+      for (at = 0; at < len; at++)
+        CHECK(to[0][other * len + at] == (me == root ? value(other, 0, at) : 99));
+    for (at = 0; at < len; at++) CHECK(to[1][at] == value(root, me, at));
+    CHECK(to[1][len] == 99);
+  }
+  fill(len);
+  events[0] = gasworks_coll_all_gather_nb(tm, to[0], from, len, 0);
+  events[1] = gasworks_coll_all_to_all_nb(tm, to[1], from, len, 0);
+  events[2] = gex_Coll_BarrierNB(tm, 0);
+  gex_Event_WaitAll(events, 3, 0);
+  for (other = 0; other < size; other++)
+    for (at = 0; at < len; at++)
+      CHECK(to[0][other * len + at] == value(other, 0, at) && to[1][other * len + at] == value(other, me, at));
+}
+
+/* Member m has m * 5 bytes for each, and one gets as many more as it is. */
+static void each(void) {
+  size_t lens[RANKS], coming[RANKS], going[RANKS], at, all = 0, sent = 0;
+  gex_Rank_t root, other;
+  for (other = 0; other < size; other++) {
+    lens[other] = (size_t)other * 5;
+    going[other] = (size_t)me * 100 + other;
+    coming[other] = (size_t)other * 100 + me;
+    all += lens[other];
+  }
+  for (root = 0; root < size; root++) {
+    fill(100);
+    for (at = 0; at < all; at++) from[at] = (unsigned char)(at + root);
+    gex_Event_Wait(gasworks_coll_scatter_each_nb(tm, root, to[0], lens[me], from, me == root ? lens : NULL, 0));
+    for (at = 0; at < lens[me]; at++) CHECK(to[0][at] == (unsigned char)(5u * me * (me - 1) / 2 + at + root));
+    gex_Event_Wait(gasworks_coll_gather_each_nb(tm, root, to[1], me == root ? lens : NULL, to[0], lens[me], 0));
+    for (at = 0; at < all; at++) CHECK(to[1][at] == (me == root ? (unsigned char)(at + root) : 99));
+  }
+  memset(to, 99, sizeof(to));
+  for (other = 0; other < size; other++)
+    for (at = 0; at < going[other]; at++) from[sent++] = value(me, other, at);
+  gex_Event_Wait(gasworks_coll_all_to_all_each_nb(tm, to[2], coming, from, going, 0));
+  sent = 0;
+  for (other = 0; other < size; other++)
+    for (at = 0; at < coming[other]; at++) CHECK(to[2][sent++] == value(other, me, at));
+  CHECK(to[2][sent] == 99);
+}
+
+static void scans(void) {
+  int64_t own[3], up_to[3], before[3];
+  int i;
+  for (i = 0; i < 3; i++) own[i] = (int64_t)(me + 1) * (i + 1);
+  gex_Event_Wait(gasworks_coll_scan_nb(tm, up_to, own, GEX_DT_I64, 8, 3, GEX_OP_ADD, NULL, NULL, 0));
+  gex_Event_Wait(gasworks_coll_scan_before_nb(tm, before, own, GEX_DT_I64, 8, 3, GEX_OP_ADD, NULL, NULL, 0));
+  for (i = 0; i < 3; i++) {
+    int64_t sum = (int64_t)(me + 1) * (me + 2) / 2 * (i + 1);
+    CHECK(up_to[i] == sum && before[i] == (me == 0 ? own[i] : sum - own[i]));
+  }
+}
+
+/* GASNet-1's, with members that meet before, behind or not. */
+static void older(void) {
+  const int flags[] = {GASNET_COLL_IN_ALLSYNC | GASNET_COLL_OUT_ALLSYNC, GASNET_COLL_IN_MYSYNC | GASNET_COLL_OUT_MYSYNC,
+                       GASNET_COLL_IN_NOSYNC | GASNET_COLL_OUT_ALLSYNC, GASNET_COLL_IN_ALLSYNC | GASNET_COLL_OUT_NOSYNC};
+  const size_t lengths[] = {8, 3000};
+  gasnet_coll_handle_t handles[3];
+  gex_Rank_t root = size - 1, other;
+  size_t i, l, at;
+  for (i = 0; i < sizeof(flags) / sizeof(flags[0]); i++)
+    for (l = 0; l < 2; l++) {
+      size_t len = lengths[l];
+      int local = flags[i] | GASNET_COLL_LOCAL;
+      fill(len);
+      gasnet_coll_broadcast(tm, to[0], root, from, len, local);
+      for (at = 0; at < len; at++) CHECK(to[0][at] == value(root, 0, at));
+      gasnet_coll_scatter(tm, to[0], root, from, len, local);
+      for (at = 0; at < len; at++) CHECK(to[0][at] == value(root, me, at));
+      gasnet_coll_gather(tm, root, to[1], from, len, local);
+      for (at = 0; at < size * len; at++) CHECK(to[1][at] == (me == root ? value((gex_Rank_t)(at / len), 0, at % len) : 99));
+      gasnet_coll_gather_all(tm, to[1], from, len, local);
+      gasnet_coll_exchange(tm, to[2], from, len, local);
+      for (other = 0; other < size; other++)
+        for (at = 0; at < len; at++)
+          CHECK(to[1][other * len + at] == value(other, 0, at) && to[2][other * len + at] == value(other, me, at));
+      memset(to, 99, sizeof(to));
+      handles[0] = gasnet_coll_broadcast_nb(tm, to[0], root, from, len, local);
+      handles[1] = gasnet_coll_gather_all_nb(tm, to[1], from, len, local);
+      handles[2] = gasnet_coll_exchange_nb(tm, to[2], from, len, local);
+      while (gasnet_coll_try_sync_some(handles, 3) != GASNET_OK) {
+      }
+      gasnet_coll_wait_sync_all(handles, 3);
+      CHECK(handles[0] == GASNET_COLL_INVALID_HANDLE && gasnet_coll_try_sync_all(handles, 3) == GASNET_OK);
+      CHECK(to[0][len - 1] == value(root, 0, len - 1) && to[1][size * len - 1] == value(size - 1, 0, len - 1));
+      CHECK(to[2][0] == value(0, me, 0));
+      handles[0] = gasnet_coll_scatter_nb(tm, to[0], 0, from, len, local);
+      gasnet_coll_wait_sync(handles[0]);
+      handles[0] = gasnet_coll_gather_nb(tm, 0, to[1], from, len, local);
+      while (gasnet_coll_try_sync(handles[0]) != GASNET_OK) {
+      }
+    }
+  CHECK(gasnet_coll_get_num_tree_classes(tm, GASNET_COLL_BROADCAST_OP) == 1);
+  gasnet_coll_set_tree_kind(tm, 0, 2, GASNET_COLL_BROADCAST_OP);
+  gasnet_coll_set_dissem_limit(tm, 100);
+}
+
+static void with_names(void) {
+  int id = 0;
+  CHECK(gasnet_coll_barrier(tm, 5, 0) == GASNET_OK && gasnet_coll_barrier_result(tm, &id) == 0 && id == 5);
+  gasnet_coll_barrier_notify(tm, (int)me, 0);
+  CHECK(gasnet_coll_barrier_wait(tm, (int)me, 0) == (size == 1 ? GASNET_OK : GASNET_ERR_BARRIER_MISMATCH));
+  gasnet_coll_barrier_notify(tm, 0, GASNET_BARRIERFLAG_ANONYMOUS);
+  while ((id = gasnet_coll_barrier_try(tm, 0, GASNET_BARRIERFLAG_ANONYMOUS)) == GASNET_ERR_NOT_READY) {
+  }
+  CHECK(id == GASNET_OK);
+}
+
+static void all(gex_TM_t team) {
+  const size_t lengths[] = {1, 8, 300, 4000, MOST};
+  size_t i;
+  tm = team;
+  me = gex_TM_QueryRank(tm);
+  size = gex_TM_QuerySize(tm);
+  CHECK(size <= RANKS);
+  for (i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) equal(lengths[i] * size <= sizeof(from) - 1 ? lengths[i] : 1000);
+  each();
+  scans();
+  older();
+  with_names();
+}
+
+int main(int argc, char **argv) {
+  gex_Client_t client;
+  gex_EP_t ep;
+  gex_TM_t everyone, half;
+  CHECK(gex_Client_Init(&client, &ep, &everyone, "spread", &argc, &argv, 0) == GASNET_OK);
+  all(everyone);
+  gex_TM_Split(&half, everyone, (int)(me % 2), -(int)me, NULL, 0, GEX_FLAG_TM_NO_SCRATCH);
+  all(half);
+  gex_TM_Destroy(half, NULL, 0);
+  DONE("spread");
+  gasnet_exit(0);
+  return 0;
+}

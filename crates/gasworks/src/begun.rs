@@ -1,0 +1,220 @@
+//! Collectives with an event, of values that they own meanwhile.
+//!
+//! # Invariants
+//! - begun.1: the values that a collective reads or writes lie in the heap block of a vector that it keeps until its event is done, and nobody else
+//!   uses them until then.
+
+use crate::collective::By;
+use crate::event::Event;
+use crate::pointer::bytes_of;
+use crate::{Agent, Error, Team, ThreadMode};
+use bytemuck::Pod;
+use gasworks_extended::team::{Lengths, Start};
+use gasworks_sync::{RawSlice, VolatileSlice};
+
+/// The bytes of a vector that is about to be kept.
+///
+/// # Safety
+/// begun.1: the vector is kept until nobody uses the slice any more.
+unsafe fn bytes_in<T: Pod>(values: &mut Vec<T>) -> VolatileSlice<'static> {
+    let bytes = RawSlice::new(values.as_mut_ptr().cast(), size_of_val(&values[..]));
+    // SAFETY: begun.1: the caller promises that the block stays, and that nobody else uses it meanwhile. Plain values are bytes.
+    unsafe { bytes.borrow() }
+}
+
+/// # Collectives with an event
+/// As those without, of values that are given to them and come back with the [`Event`], which can be tested, waited for, or awaited. Several may be under way.
+///
+/// ```
+/// # use gasworks::{Config, Event, Job, Seq, Table};
+/// # fn main() -> Result<(), gasworks::Error> {
+/// # let job = Job::<Seq>::open(Config::from_env()?, Table::new())?;
+/// let agent = job.agent()?;
+/// let everyone = job.everyone();
+/// let sum = everyone.begin_reduce_all(&agent, vec![1u64, 10], |a, b| a + b)?;
+/// let all = everyone.begin_all_gather(&agent, vec![agent.rank()])?;
+/// // Whatever else there is to do.
+/// let ranks = u64::from(agent.ranks());
+/// assert_eq!(sum.wait(&agent)?, [ranks, 10 * ranks]);
+/// assert_eq!(all.wait(&agent)?, (0..agent.ranks()).collect::<Vec<_>>());
+/// # job.close()
+/// # }
+/// ```
+impl<'job, M: ThreadMode> Team<'job, M> {
+    /// Begins a [`broadcast`](Self::broadcast); gives the values of member `root`.
+    ///
+    /// # Errors
+    /// Those of [`broadcast`](Self::broadcast) that are known at once. What fails later a poll returns.
+    pub fn begin_broadcast<T: Pod + Send + Sync>(
+        &self,
+        _agent: &Agent<'_, M>,
+        root: u32,
+        mut values: Vec<T>,
+    ) -> Result<Event<'job, M, Vec<T>>, Error> {
+        let (engine, teams, team) = self.parts();
+        // SAFETY: begun.1: the collective keeps `values` until its event is done.
+        let bytes = unsafe { bytes_in(&mut values) };
+        let start = Start { keep: Some(M::keep(values)), ..Start::default() };
+        let begun = teams.begin_broadcast(engine, team, start, root, (None, bytes))?;
+        Ok(Event::new(engine, begun, |kept| kept.and_then(M::unkeep)))
+    }
+
+    /// Begins a [`reduce`](Self::reduce); gives the result at member `root`, and elsewhere the values as they were.
+    ///
+    /// # Errors
+    /// Those of [`begin_broadcast`](Self::begin_broadcast).
+    ///
+    /// # Panics
+    /// Values that need more than 16 bytes' alignment.
+    pub fn begin_reduce<T: Pod + Send + Sync>(
+        &self,
+        _agent: &Agent<'_, M>,
+        root: u32,
+        values: Vec<T>,
+        combine: impl FnMut(T, T) -> T + Send + 'static,
+    ) -> Result<Event<'job, M, Vec<T>>, Error> {
+        self.begin_combined(Some(root), values, combine)
+    }
+
+    /// Begins a [`reduce_all`](Self::reduce_all).
+    ///
+    /// # Errors
+    /// Those of [`begin_broadcast`](Self::begin_broadcast).
+    ///
+    /// # Panics
+    /// Values that need more than 16 bytes' alignment.
+    pub fn begin_reduce_all<T: Pod + Send + Sync>(
+        &self,
+        _agent: &Agent<'_, M>,
+        values: Vec<T>,
+        combine: impl FnMut(T, T) -> T + Send + 'static,
+    ) -> Result<Event<'job, M, Vec<T>>, Error> {
+        self.begin_combined(None, values, combine)
+    }
+
+    fn begin_combined<T: Pod + Send + Sync>(
+        &self,
+        root: Option<u32>,
+        mut values: Vec<T>,
+        combine: impl FnMut(T, T) -> T + Send + 'static,
+    ) -> Result<Event<'job, M, Vec<T>>, Error> {
+        let (engine, teams, team) = self.parts();
+        // SAFETY: begun.1: the collective keeps `values` until its event is done.
+        let bytes = unsafe { bytes_in(&mut values) };
+        let start = Start { keep: Some(M::keep(values)), ..Start::default() };
+        let begun = teams.begin_reduce(engine, team, start, root, (bytes, bytes), By::new(combine))?;
+        Ok(Event::new(engine, begun, |kept| kept.and_then(M::unkeep)))
+    }
+
+    /// Begins a [`scan`](Self::scan).
+    ///
+    /// # Errors
+    /// Those of [`begin_broadcast`](Self::begin_broadcast).
+    ///
+    /// # Panics
+    /// Values that need more than 16 bytes' alignment.
+    pub fn begin_scan<T: Pod + Send + Sync>(
+        &self,
+        _agent: &Agent<'_, M>,
+        mut values: Vec<T>,
+        combine: impl FnMut(T, T) -> T + Send + 'static,
+    ) -> Result<Event<'job, M, Vec<T>>, Error> {
+        let (engine, teams, team) = self.parts();
+        // SAFETY: begun.1: the collective keeps `values` until its event is done.
+        let bytes = unsafe { bytes_in(&mut values) };
+        let start = Start { keep: Some(M::keep(values)), ..Start::default() };
+        let begun = teams.begin_scan(engine, team, start, bytes, true, By::new(combine))?;
+        Ok(Event::new(engine, begun, |kept| kept.and_then(M::unkeep)))
+    }
+
+    /// Begins a [`gather`](Self::gather); gives what all have at member `root`, and nothing elsewhere.
+    ///
+    /// # Errors
+    /// Those of [`begin_broadcast`](Self::begin_broadcast).
+    pub fn begin_gather<T: Pod + Send + Sync>(
+        &self,
+        _agent: &Agent<'_, M>,
+        root: u32,
+        mut own: Vec<T>,
+    ) -> Result<Event<'job, M, Vec<T>>, Error> {
+        let (engine, teams, team) = self.parts();
+        let mut all = self.room::<T>(own.len(), root == team.own())?;
+        // SAFETY: begun.1: the collective keeps `own` and `all` until its event is done.
+        let (given, place) = unsafe { (bytes_in(&mut own), bytes_in(&mut all)) };
+        let start = Start { keep: Some(M::keep((own, all))), ..Start::default() };
+        let begun = teams.begin_gather(engine, team, start, (root, given), (place, Lengths::Equal))?;
+        Ok(Event::new(engine, begun, second::<M, T>))
+    }
+
+    /// Begins a [`scatter`](Self::scatter) of `count` values for each member; gives this one's. Elsewhere than at member `root`, `all` may be empty.
+    ///
+    /// # Errors
+    /// Those of [`begin_broadcast`](Self::begin_broadcast); at the root there are not as many values.
+    pub fn begin_scatter<T: Pod + Send + Sync>(
+        &self,
+        _agent: &Agent<'_, M>,
+        root: u32,
+        mut all: Vec<T>,
+        count: usize,
+    ) -> Result<Event<'job, M, Vec<T>>, Error> {
+        let (engine, teams, team) = self.parts();
+        bytes_of::<T>(count)?;
+        let mut own = vec![T::zeroed(); count];
+        // SAFETY: begun.1: the collective keeps `all` and `own` until its event is done.
+        let (given, place) = unsafe { (bytes_in(&mut all), bytes_in(&mut own)) };
+        let start = Start { keep: Some(M::keep((all, own))), ..Start::default() };
+        let begun = teams.begin_scatter(engine, team, start, (given, Lengths::Equal), (root, place))?;
+        Ok(Event::new(engine, begun, second::<M, T>))
+    }
+
+    /// Begins an [`all_gather`](Self::all_gather); gives what all have.
+    ///
+    /// # Errors
+    /// Those of [`begin_broadcast`](Self::begin_broadcast).
+    pub fn begin_all_gather<T: Pod + Send + Sync>(
+        &self,
+        _agent: &Agent<'_, M>,
+        mut own: Vec<T>,
+    ) -> Result<Event<'job, M, Vec<T>>, Error> {
+        let (engine, teams, team) = self.parts();
+        let mut all = self.room::<T>(own.len(), true)?;
+        // SAFETY: begun.1: the collective keeps `own` and `all` until its event is done.
+        let places = unsafe { (bytes_in(&mut own), bytes_in(&mut all)) };
+        let start = Start { keep: Some(M::keep((own, all))), ..Start::default() };
+        let begun = teams.begin_all_gather(engine, team, start, places)?;
+        Ok(Event::new(engine, begun, second::<M, T>))
+    }
+
+    /// Begins an [`all_to_all`](Self::all_to_all); gives what comes.
+    ///
+    /// # Errors
+    /// Those of [`begin_broadcast`](Self::begin_broadcast); there are not as many values for each member.
+    pub fn begin_all_to_all<T: Pod + Send + Sync>(
+        &self,
+        _agent: &Agent<'_, M>,
+        mut to: Vec<T>,
+    ) -> Result<Event<'job, M, Vec<T>>, Error> {
+        let (engine, teams, team) = self.parts();
+        let mut from = vec![T::zeroed(); to.len()];
+        // SAFETY: begun.1: the collective keeps `to` and `from` until its event is done.
+        let places = unsafe { (bytes_in(&mut to), bytes_in(&mut from)) };
+        let start = Start { keep: Some(M::keep((to, from))), ..Start::default() };
+        let begun = teams.begin_all_to_all(engine, team, start, places, None)?;
+        Ok(Event::new(engine, begun, second::<M, T>))
+    }
+
+    /// Room for as many values of each member, if it is wanted.
+    fn room<T: Pod>(&self, count: usize, is_wanted: bool) -> Result<Vec<T>, Error> {
+        if !is_wanted {
+            return Ok(Vec::new());
+        }
+        let all = count.saturating_mul(self.size() as usize);
+        bytes_of::<T>(all)?;
+        Ok(vec![T::zeroed(); all])
+    }
+}
+
+/// The second of two vectors that were kept.
+fn second<M: ThreadMode, T: Pod + Send + Sync>(kept: gasworks_extended::event::Kept<M>) -> Option<Vec<T>> {
+    kept.and_then(M::unkeep::<(Vec<T>, Vec<T>)>).map(|(_, second)| second)
+}
