@@ -4,6 +4,7 @@ use crate::fake::*;
 use crate::in_every_mode;
 use crate::messages::{SHORT, pattern};
 use gasworks_core::engine::query::NUMBER;
+use gasworks_core::ops::Answer as Bytes;
 use gasworks_core::{
     Also, Categories, Category, CoreMode, Error, Incoming, OpId, Outgoing, Transfer, WireError, counts_of,
 };
@@ -604,7 +605,11 @@ fn a_query_ends_with_its_answer() {
         let told = signature("is told", Category::Short, true, Also::ANY_COUNT);
         job.handle(151, told, |message: &Incoming<'_, M>| {
             let (number, answer) = message.args().split_first_chunk().expect("a number");
-            Ok(message.engine().answered(message.source(), u64::from_le_bytes(*number), Ok(answer))?)
+            Ok(message.engine().answered(
+                message.source(),
+                u64::from_le_bytes(*number),
+                Ok(Bytes::Plain(answer)),
+            )?)
         });
         let set = job.engines[0].open_set();
         let ask = |to, args: &mut [u8], set| {
@@ -642,9 +647,9 @@ fn a_query_ends_with_its_answer() {
         // An answer to nothing is said, one that is too short as well; one that says why it was not done is an end.
         let unknown =
             Err(Error::BadMessage { from: 1, what: "it answers a query that nobody has made".into() });
-        assert_eq!(job.engines[0].answered(1, 77, Ok(&[0; 4])), unknown);
+        assert_eq!(job.engines[0].answered(1, 77, Ok(Bytes::Plain(&[0; 4]))), unknown);
         let id = ask(1, &mut [0; 8], None).map_err(|refused| refused.0).expect("asked");
-        assert_eq!(job.engines[0].answered(1, id.to_bits(), Ok(&[0; 3])), unknown);
+        assert_eq!(job.engines[0].answered(1, id.to_bits(), Ok(Bytes::Plain(&[0; 3]))), unknown);
         assert_eq!(
             (job.engines[0].answered(1, id.to_bits(), Err(FAILURE)), ended(&job, id)),
             (Ok(()), Some(Err(FAILURE)))
