@@ -2,7 +2,7 @@
 //!
 //! Each member has a cell, in which it alone writes. A round, from 1, has a line of every cell: who gives something posts it there, and who needs it
 //! looks there until the line has the round's number. What is short lies in the line itself, so that it costs the passage of one or two lines of the
-//! caches; what is longer lies in one of the member's buffers, of which there is a small one for each line, and a few large ones. Members that are through with a round say so, for those that want to write its lines again.
+//! caches; what is longer lies in one of the member's buffers, of which there are some small ones and a few large ones. Members that are through with a round say so, for those that want to write its lines again.
 //!
 //! # Protocol
 //! - board.1: a member's line and buffer of a round are written by that member alone, and published by the round's number in the line.
@@ -21,24 +21,47 @@ use gasworks_sync::{VolatileSlice, kill_point, ord, racy};
 use thiserror::Error;
 
 /// So many rounds of a member may be under way at a time.
-pub const LINES: u64 = if cfg!(gasworks_loom) { 2 } else { 8 };
+pub const LINES: u64 = if cfg!(gasworks_loom) { 2 } else { 16 };
 /// The bytes of a small buffer.
 pub const SMALL: usize = 4 << 10;
-/// How many large ones there are, and so how many rounds may have one at a time.
+/// How many small and large ones there are, and so how many rounds may have one at a time.
+const SMALLS: u64 = 8;
 const LARGES: u64 = 2;
 /// The bytes of a large buffer, and the most that can be posted.
 pub const MAX_POST: usize = 16 << 10;
 /// Where the large ones begin.
-const LARGE: usize = LINES as usize * SMALL;
+const LARGE: usize = SMALLS as usize * SMALL;
 /// The bytes that lie in a line.
 pub const INLINE: usize = WORDS * 8;
 const WORDS: usize = 14;
 /// In the word of rounds that a member is through with: the bits of those beyond the last.
-const BEYOND: u32 = 8;
+const BEYOND: u32 = 16;
 /// In a word that says what is waited for: who has to post. The rest is the round.
 const MEMBER: u32 = 16;
-/// The members that can be named there; two numbers beyond them say that it is room.
-const MEMBERS: usize = (1 << MEMBER) - 2;
+/// The members that can be named there; numbers beyond them say that it is room, of which [kind](Kind).
+const MEMBERS: usize = (1 << MEMBER) - KINDS.len();
+/// The kinds of room: in a line alone, or in a buffer, too.
+const KINDS: [Kind; 3] = [
+    Kind { len: INLINE, rounds: LINES, spare: if LINES > 2 { LINES / 2 } else { 0 } },
+    Kind { len: SMALL, rounds: if LINES < SMALLS { LINES } else { SMALLS }, spare: SMALLS / 2 },
+    Kind { len: MAX_POST, rounds: LARGES, spare: 0 },
+];
+
+/// For posts of so many bytes.
+struct Kind {
+    len: usize,
+    /// How many rounds may have one at a time.
+    rounds: u64,
+    /// How many must be free besides, where that has to be looked at: so that a member who is ahead does not look in every round, and take the
+    /// line away of those whom it waits for.
+    spare: u64,
+}
+
+/// The number of the kind for so many bytes.
+#[inline]
+fn kind(len: usize) -> usize {
+    KINDS.iter().take(KINDS.len() - 1).filter(|kind| len > kind.len).count()
+}
 
 /// A line. Zero bytes are one in which nothing was posted.
 #[repr(C, align(128))]
@@ -146,17 +169,18 @@ impl<'a> Board<'a> {
         through >= round.saturating_sub(LINES)
     }
 
-    /// Whether this member may post so many bytes in a round (board.2). It may [begin](Self::may_begin) then.
+    /// Whether this member may post so many bytes in a round (board.2). It may [begin](Self::may_begin) then. Where it is not known to have room from the last
+    /// time, some more must be free.
     #[inline]
     pub fn has_room(&self, round: u64, len: usize) -> bool {
-        self.is_room(round, len > SMALL)
+        self.is_room(round, &KINDS[kind(len)])
     }
 
     #[inline]
-    fn is_room(&self, round: u64, is_large: bool) -> bool {
-        let needed = round.saturating_sub(if is_large { LARGES } else { LINES });
+    fn is_room(&self, round: u64, kind: &Kind) -> bool {
+        let needed = round.saturating_sub(kind.rounds);
         // Acquire: what another thread of this member knew is over is over for this one.
-        self.known.load(ord!("board.known", Acquire)) >= needed || self.look_for_room(needed)
+        self.known.load(ord!("board.known", Acquire)) >= needed || self.look_for_room(needed + kind.spare)
     }
 
     #[cold]
@@ -177,7 +201,7 @@ impl<'a> Board<'a> {
     #[inline]
     pub fn buffer(&self, member: u32, round: u64, len: usize) -> Option<VolatileSlice<'a>> {
         let at = match () {
-            () if len <= SMALL => (round % LINES) as usize * SMALL,
+            () if len <= SMALL => (round % SMALLS) as usize * SMALL,
             () if len <= MAX_POST => LARGE + (round % LARGES) as usize * MAX_POST,
             () => return None,
         };
@@ -274,7 +298,7 @@ impl<'a> Board<'a> {
 
     /// The same: that there is room.
     pub fn wait_for_room(&self, round: u64, len: usize) {
-        self.wait_for(round, MEMBERS as u32 + u32::from(len > SMALL));
+        self.wait_for(round, (MEMBERS + kind(len)) as u32);
     }
 
     /// Asks to be woken when what any round waits for is there; whether it may sleep.
@@ -289,7 +313,7 @@ impl<'a> Board<'a> {
         awaited().all(|word| {
             let (round, member) = (word >> MEMBER, word & ((1 << MEMBER) - 1));
             match (member as usize).checked_sub(MEMBERS) {
-                Some(is_large) => !self.is_room(round, is_large != 0),
+                Some(kind) => KINDS.get(kind).is_some_and(|kind| !self.is_room(round, kind)),
                 None => self.posted(member as u32, round) == Ok(None),
             }
         })
