@@ -28,6 +28,19 @@ pub(crate) trait Steps: Send {
     fn take(&mut self, round: &Round<'_>);
 }
 
+#[cfg(test)]
+impl Steps for Box<dyn Steps + '_> {
+    fn gives(&self) -> Option<Bytes<'_>> {
+        (**self).gives()
+    }
+    fn needs(&self) -> Range<u32> {
+        (**self).needs()
+    }
+    fn take(&mut self, round: &Round<'_>) {
+        (**self).take(round);
+    }
+}
+
 /// A member's part.
 pub(crate) struct Short<S> {
     steps: S,
@@ -273,5 +286,180 @@ impl<C: Combine> Steps for Combined<'_, C> {
             true => self.take_by::<FEW>(round),
             false => self.take_by::<{ COMBINED / size_of::<u128>() }>(round),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::matching::TeamNumber;
+    use super::super::round::{Kind, What};
+    use super::*;
+    use gasworks_core::board::{Board, Cell};
+    use gasworks_core::{Members, Name, SharedBarrier, SharedTeam};
+
+    const SIZE: u32 = 3;
+
+    struct OnHeap(Board<'static>);
+
+    impl SharedBarrier for OnHeap {
+        fn arrive(&self, _: Name) {}
+        fn done(&self) -> Option<Name> {
+            None
+        }
+    }
+
+    impl SharedTeam for OnHeap {
+        fn board(&self) -> Option<&Board<'_>> {
+            Some(&self.0)
+        }
+    }
+
+    /// The boards of all members.
+    fn boards() -> Vec<OnHeap> {
+        let cells: &'static [_] = (0..SIZE).map(|_| Cell::new()).collect::<Vec<_>>().leak();
+        let room = || VolatileSlice::from_mut(vec![0; Board::ROOM].leak());
+        let rooms: Vec<_> = (0..SIZE).map(|_| room()).collect();
+        let of = |own| Board::new(cells.iter().zip(rooms.iter().copied()), own as usize).map(OnHeap);
+        (0..SIZE).filter_map(of).collect()
+    }
+
+    /// Writes the members' numbers one behind the other, as digits: in another order they are another number.
+    struct Digits;
+
+    impl Combine for Digits {
+        fn element(&self) -> usize {
+            8
+        }
+        fn combine(&mut self, before: &mut [u8], after: &mut [u8]) {
+            for (before, after) in before.as_chunks_mut().0.iter_mut().zip(after.as_chunks().0) {
+                let [a, b] = [*before, *after].map(u64::from_ne_bytes);
+                *before = a.wrapping_mul(10).wrapping_add(b).to_ne_bytes();
+            }
+        }
+    }
+
+    fn round<'a>(team: &'a OnHeap, members: &'a Members, own: u32, before: u64, what: What) -> Round<'a> {
+        let place = (TeamNumber::EVERYONE, members, own);
+        Round::new(Some(team), place, before, what).expect("a board")
+    }
+
+    fn is_waiting(turned: Result<(), Stop>) -> bool {
+        match turned {
+            Ok(()) => false,
+            Err(Stop::Waits | Stop::Busy) => true,
+            Err(Stop::Failed(error)) => panic!("{error}"),
+        }
+    }
+
+    /// Members are turned in all orders until all are through; each has then what it should.
+    #[test]
+    fn each_has_what_members_give() {
+        let (boards, members) = (boards(), Members::everyone(SIZE));
+        let mut before = 0;
+        for len in [0usize, 8, 112, 120, 5000, 16_384] {
+            let of =
+                |member: u32| u64::from(member + 1).to_ne_bytes().repeat(len.div_ceil(8))[..len].to_vec();
+            for (kind, root) in (0..5).flat_map(|kind| (0..SIZE).map(move |root| (kind, root))) {
+                let words = len / 8 * 8;
+                let mut all: Vec<Vec<u8>> = (0..SIZE)
+                    .map(|own| match kind {
+                        0 => {
+                            if own == root {
+                                of(own)
+                            } else {
+                                vec![9; len]
+                            }
+                        }
+                        1 => vec![9; len * SIZE as usize],
+                        _ => of(own)[..words].to_vec(),
+                    })
+                    .collect();
+                let given: Vec<_> = (0..SIZE).map(of).collect();
+                let what = What::new(Kind::Broadcast, None, len);
+                {
+                    let mut parts: Vec<_> = (0..)
+                        .zip(&mut all)
+                        .map(|(own, bytes)| {
+                            let (place, to) = ((own, SIZE), VolatileSlice::from_mut(bytes));
+                            let steps: Box<dyn Steps> = match kind {
+                                0 => Box::new(Copies::broadcast(own, root, to)),
+                                1 => Box::new(Copies::gather(
+                                    place,
+                                    None,
+                                    Bytes::Plain(&given[own as usize]),
+                                    to,
+                                )),
+                                2 => Box::new(Combined::reduce(place, None, (to, to), Digits)),
+                                3 => Box::new(Combined::reduce(place, Some(root), (to, to), Digits)),
+                                _ => Box::new(Combined::scan(place, to, true, Digits)),
+                            };
+                            Some(Short::new(steps))
+                        })
+                        .collect();
+                    let mut turns = 0;
+                    while parts.iter().any(Option::is_some) {
+                        let own = ((before + turns * 2) % u64::from(SIZE)) as u32;
+                        let round = round(&boards[own as usize], &members, own, before, what);
+                        let part = &mut parts[own as usize];
+                        if part.as_mut().is_some_and(|part| !is_waiting(part.turn(&round))) {
+                            *part = None;
+                        }
+                        turns += 1;
+                        assert!(turns < 100, "nobody goes on");
+                    }
+                }
+                for (own, found) in (0..).zip(&all) {
+                    let number = |value: u64| value.to_ne_bytes().repeat(words / 8);
+                    let wanted = match kind {
+                        0 => of(root),
+                        1 => given.concat(),
+                        2 => number(123),
+                        3 => {
+                            if own == root {
+                                number(123)
+                            } else {
+                                of(own)[..words].to_vec()
+                            }
+                        }
+                        _ => number([1, 12, 123][own as usize]),
+                    };
+                    assert_eq!(*found, wanted, "kind {kind}, root {root}, {len} bytes, member {own}");
+                }
+                before += 1;
+            }
+        }
+    }
+
+    /// A member in another collective is told so, and so is who needs something of one that was given something wrong.
+    #[test]
+    fn members_in_different_collectives_are_told() {
+        let (boards, members) = (boards(), Members::everyone(SIZE));
+        let what = |len| What::new(Kind::AllGather, None, len);
+        let (mut to, mut other) = ([0; 24], [0; 48]);
+        let round = |own: u32, what| round(&boards[own as usize], &members, own, 0, what);
+        let own = Bytes::Plain(&[1; 8]);
+        let mut first = Short::new(Copies::gather((0, SIZE), None, own, VolatileSlice::from_mut(&mut to)));
+        assert!(is_waiting(first.turn(&round(0, what(8)))));
+        let own = Bytes::Plain(&[1; 16]);
+        let mut second =
+            Short::new(Copies::gather((1, SIZE), None, own, VolatileSlice::from_mut(&mut other)));
+        let fails = |turned| match turned {
+            Err(Stop::Failed(error)) => error.to_string(),
+            other => panic!("{other:?}"),
+        };
+        let said = fails(second.turn(&round(1, what(16))));
+        assert!(said.starts_with("message from rank 0: it is in all_gather of 8 bytes"), "{said}");
+        let said = fails(first.turn(&round(0, what(8))));
+        assert!(
+            said.contains("all_gather of 16 bytes") && said.contains("another number of values"),
+            "{said}"
+        );
+        // The third has nothing to give.
+        let third = round(2, What::NOTHING);
+        third.announce();
+        third.finish(true);
+        assert!(round(0, what(8)).check(2).is_ok_and(|all| all == SIZE), "who needs nothing of it goes on");
+        let said = fails(round(0, what(8)).wait_for(2));
+        assert!(said.starts_with("message from rank 2: it was given something wrong"), "{said}");
     }
 }
