@@ -256,7 +256,7 @@ fn boards_carry_what_members_post() {
             let len = if round % 64 == 1 { MAX_POST } else { len };
             vec![(member as u64 * 31 + round) as u8; if cfg!(miri) { len.min(300) } else { len }]
         };
-        let gives = |member: usize, round: u64| round % 3 == 0 || round as usize % members == member;
+        let gives = |member: usize, round: u64| round.is_multiple_of(3) || round as usize % members == member;
         thread::scope(|scope| {
             for me in 0..members {
                 scope.spawn(move || {
