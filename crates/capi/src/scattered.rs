@@ -81,7 +81,8 @@ unsafe fn array<'a, T>(call: &str, what: &str, first: *const T, count: usize) ->
 #[derive(Clone, Copy)]
 struct Here<'a>(&'a [Memvec]);
 
-impl Side<*mut u8> for Here<'_> {
+// SAFETY: runs.1 of `gasworks_extended`: nobody writes C's list while it is in use (capi.1).
+unsafe impl Side<*mut u8> for Here<'_> {
     #[inline]
     fn piece(&self, number: usize) -> Option<(*mut u8, usize)> {
         self.0.get(number).map(|piece| (piece.at.cast(), piece.len))
@@ -95,7 +96,8 @@ struct There<'a> {
     base: u64,
 }
 
-impl Side<u64> for There<'_> {
+// SAFETY: runs.1 of `gasworks_extended`: nobody writes C's list while it is in use (capi.1).
+unsafe impl Side<u64> for There<'_> {
     #[inline]
     fn piece(&self, number: usize) -> Option<(u64, usize)> {
         self.pieces.get(number).map(|piece| ((piece.at.addr() as u64).wrapping_sub(self.base), piece.len))
@@ -110,7 +112,8 @@ struct BlocksThere<'a> {
     base: u64,
 }
 
-impl Side<u64> for BlocksThere<'_> {
+// SAFETY: runs.1 of `gasworks_extended`: nobody writes C's list while it is in use (capi.1).
+unsafe impl Side<u64> for BlocksThere<'_> {
     #[inline]
     fn piece(&self, number: usize) -> Option<(u64, usize)> {
         Some(((self.places.get(number)?.addr() as u64).wrapping_sub(self.base), self.len))

@@ -41,6 +41,27 @@ unsafe fn lengths<'a>(call: &str, each: *const usize, size: u32) -> (&'a [usize]
     (each, sum.unwrap_or_else(|| fail(call, "the blocks of all are more than there can be")))
 }
 
+/// The lengths of the blocks that a root has, and their sum; elsewhere there are none.
+///
+/// # Safety
+/// capi.1: at the root there is a length for each member, if there are any, which nobody writes during the call.
+unsafe fn blocks<'a>(
+    call: &str,
+    (len, each): (usize, Option<*const usize>),
+    size: u32,
+    is_root: bool,
+) -> (Lengths<'a>, usize) {
+    match each {
+        Some(each) if is_root => {
+            // SAFETY: capi.1: the caller says so.
+            let (each, all) = unsafe { lengths(call, each, size) };
+            (Lengths::Each(each), all)
+        }
+        Some(_) => (Lengths::Each(&[]), 0),
+        None => (Lengths::Equal, of_all(call, len, size)),
+    }
+}
+
 /// Gathers at a member, `each` says how many bytes of each, or all have `len`.
 ///
 /// # Safety
@@ -54,15 +75,8 @@ pub unsafe fn gather<M: FaceMode>(
 ) -> Event {
     let (face, known) = begins::<M>(call, team, Some(root));
     let (size, is_root) = (known.members().size(), root == known.team.own());
-    let (lengths, all) = match each {
-        // SAFETY: capi.1: C says so; at the root alone.
-        Some(each) if is_root => {
-            let (each, all) = unsafe { lengths(call, each, size) };
-            (Lengths::Each(each), all)
-        }
-        Some(_) => (Lengths::Each(&[]), 0),
-        None => (Lengths::Equal, of_all(call, len, size)),
-    };
+    // SAFETY: capi.1: C says so of the lengths at the root, which alone are looked at.
+    let (lengths, all) = unsafe { blocks(call, (len, each), size, is_root) };
     // SAFETY: collective.1: C says so; the place for all is the root's alone.
     let (all, own) =
         unsafe { (buffer(call, dest, if is_root { all } else { 0 }), buffer(call, source, len)) };
@@ -84,15 +98,8 @@ pub unsafe fn scatter<M: FaceMode>(
 ) -> Event {
     let (face, known) = begins::<M>(call, team, Some(root));
     let (size, is_root) = (known.members().size(), root == known.team.own());
-    let (lengths, all) = match each {
-        // SAFETY: capi.1: C says so; at the root alone.
-        Some(each) if is_root => {
-            let (each, all) = unsafe { lengths(call, each, size) };
-            (Lengths::Each(each), all)
-        }
-        Some(_) => (Lengths::Each(&[]), 0),
-        None => (Lengths::Equal, of_all(call, len, size)),
-    };
+    // SAFETY: capi.1: C says so of the lengths at the root, which alone are looked at.
+    let (lengths, all) = unsafe { blocks(call, (len, each), size, is_root) };
     // SAFETY: collective.1: C says so; what all get is the root's alone.
     let (all, own) =
         unsafe { (buffer(call, source, if is_root { all } else { 0 }), buffer(call, dest, len)) };
@@ -135,8 +142,8 @@ pub unsafe fn all_to_all<M: FaceMode>(
     let (face, known) = begins::<M>(call, team, None);
     let size = known.members().size();
     let (lengths, [going, coming]) = match each {
-        // SAFETY: capi.1: C says so of both.
         Some(each) => {
+            // SAFETY: capi.1: C says so of both.
             let [(going, sent), (coming, got)] = each.map(|each| unsafe { lengths(call, each, size) });
             (Some([going, coming]), [sent, got])
         }

@@ -6,7 +6,7 @@ mod sim;
 use gasworks_conformance::simnet::{self, SimConfig, SimRank};
 use gasworks_core::{Category, Engine, Handlers, Incoming, Members, Name, Outgoing};
 use gasworks_extended::barrier::{TeamBarrier, Way};
-use gasworks_extended::team::{Team, TeamNumber, Teams};
+use gasworks_extended::team::{Start, Team, TeamNumber, Teams};
 use gasworks_extended::{Barrier, Error};
 use gasworks_memory::{Peer, PeerFlags, RegionTable};
 use gasworks_sync::atomic::{AtomicU64, Ordering};
@@ -356,7 +356,8 @@ fn who_does_not_wait_gets_no_further_ahead() {
         let begin = |bytes: &mut [u8; 8]| {
             // SAFETY: the vector is not touched before all events are done, nor dropped.
             let bytes = unsafe { RawSlice::new(bytes.as_mut_ptr(), bytes.len()).borrow() };
-            teams.begin_broadcast(engine, everyone, 0, bytes)
+            let begun = teams.begin_broadcast(engine, everyone, Start::default(), 0, (None, bytes));
+            begun.map(|(event, _)| event)
         };
         let events: Vec<_> = bytes.iter_mut().map(begin).collect::<Result<_, _>>()?;
         // On a network that holds messages back all that may leave has left after some time.

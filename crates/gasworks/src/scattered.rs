@@ -93,7 +93,8 @@ impl<'a, T: Pod> Vector<'a, T> {
     }
 }
 
-impl<T: Pod> Side<u64> for Vector<'_, T> {
+// SAFETY: runs.1 of `gasworks_extended`: what is borrowed does not change.
+unsafe impl<T: Pod> Side<u64> for Vector<'_, T> {
     fn piece(&self, number: usize) -> Option<(u64, usize)> {
         let (place, count) = self.pieces.get(number)?;
         // What is more than an address counts is in no memory.
@@ -105,7 +106,8 @@ impl<T: Pod> Side<u64> for Vector<'_, T> {
 #[derive(Clone, Copy)]
 struct Sources<'a, T>(&'a [&'a [T]]);
 
-impl<T: Pod> Side<*mut u8> for Sources<'_, T> {
+// SAFETY: runs.1 of `gasworks_extended`: what is borrowed does not change.
+unsafe impl<T: Pod> Side<*mut u8> for Sources<'_, T> {
     fn piece(&self, number: usize) -> Option<(*mut u8, usize)> {
         let Here { first, len } = Here::to_read(self.0.get(number)?);
         Some((first, len))
@@ -130,7 +132,8 @@ struct Indexed<'a> {
     len: usize,
 }
 
-impl Side<u64> for Indexed<'_> {
+// SAFETY: runs.1 of `gasworks_extended`: what is borrowed does not change.
+unsafe impl Side<u64> for Indexed<'_> {
     fn piece(&self, number: usize) -> Option<(u64, usize)> {
         let index = self.indices.get(number)?;
         // What is more than an address counts is in no memory.
@@ -148,7 +151,8 @@ struct Dense {
     block: usize,
 }
 
-impl Side<*mut u8> for Dense {
+// SAFETY: runs.1 of `gasworks_extended`: it is a function of numbers that do not change.
+unsafe impl Side<*mut u8> for Dense {
     fn piece(&self, number: usize) -> Option<(*mut u8, usize)> {
         let at = number.checked_mul(self.block).filter(|at| *at < self.here.len)?;
         Some((self.here.first.wrapping_add(at), self.block))

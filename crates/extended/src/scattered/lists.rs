@@ -4,7 +4,10 @@ use super::runs::{Base, Measure, Run, Runs, Way, copy, too_large};
 use crate::Error;
 
 /// One side of a transfer: pieces of memory in order, at addresses here or at offsets there.
-pub trait Side<Place>: Copy {
+///
+/// # Safety
+/// runs.1 of [`runs`](super::runs): it gives the same pieces each time.
+pub unsafe trait Side<Place>: Copy {
     /// Where a piece is and how many bytes it has; `None` behind the last one.
     fn piece(&self, number: usize) -> Option<(Place, usize)>;
 
@@ -15,7 +18,8 @@ pub trait Side<Place>: Copy {
 }
 
 /// Pieces of their own lengths.
-impl<Place: Copy> Side<Place> for &[(Place, usize)] {
+// SAFETY: runs.1: what is borrowed does not change.
+unsafe impl<Place: Copy> Side<Place> for &[(Place, usize)] {
     #[inline]
     fn piece(&self, number: usize) -> Option<(Place, usize)> {
         self.get(number).copied()
@@ -31,7 +35,8 @@ pub struct Blocks<'a, Place> {
     pub len: usize,
 }
 
-impl<Place: Copy> Side<Place> for Blocks<'_, Place> {
+// SAFETY: runs.1: what is borrowed does not change.
+unsafe impl<Place: Copy> Side<Place> for Blocks<'_, Place> {
     #[inline]
     fn piece(&self, number: usize) -> Option<(Place, usize)> {
         Some((*self.places.get(number)?, self.len))
@@ -55,7 +60,8 @@ fn pieces<Place>(side: impl Side<Place>) -> impl Iterator<Item = (Place, usize)>
     (0..).map_while(move |number| side.piece(number)).filter(|(_, len)| *len > 0)
 }
 
-impl<L: Side<*mut u8>, R: Side<u64>> Runs for Lists<L, R> {
+// SAFETY: runs.1: both sides give the same pieces each time, all of which are measured.
+unsafe impl<L: Side<*mut u8>, R: Side<u64>> Runs for Lists<L, R> {
     fn measure(&self) -> Result<Option<Measure>, Error> {
         let (mut low, mut high, mut there, mut here) = (u64::MAX, 0, 0u64, 0u64);
         let (mut pieces_here, mut pieces_there) = (0, 0);

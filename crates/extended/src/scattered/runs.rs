@@ -40,7 +40,10 @@ pub enum Way {
 }
 
 /// A transfer's pieces.
-pub trait Runs {
+///
+/// # Safety
+/// runs.1: it gives the same pieces each time, and [`measure`](Self::measure) says what is true of them.
+pub unsafe trait Runs {
     /// What is known of all of them; `None` if nothing is to be moved.
     ///
     /// # Errors

@@ -111,6 +111,11 @@ struct Plan<X, S, L> {
     schedule: L,
 }
 
+/// What goes to each member, and what comes of each.
+type Both = [Blocks; 2];
+/// One of several schedules.
+type AnyOf<'a> = Box<dyn Schedule + 'a>;
+
 /// How a collective begins.
 pub struct Start<M: CoreMode> {
     /// Where its members meet.
@@ -459,10 +464,10 @@ fn all_gather<'a>(
     team: &Team,
     own: Bytes<'a>,
     all: VolatileSlice<'a>,
-) -> Plan<Blocks, impl FnOnce(Blocks) -> Copies<'a>, impl FnOnce(Blocks) -> Box<dyn Schedule + 'a>> {
+) -> Plan<Blocks, impl FnOnce(Blocks) -> Copies<'a>, impl FnOnce(Blocks) -> AnyOf<'a>> {
     let (place, len) = (team.place(), own.len());
     let (member, size) = place;
-    let schedule = move |blocks: Blocks| -> Box<dyn Schedule + 'a> {
+    let schedule = move |blocks: Blocks| -> AnyOf<'a> {
         match blocks.are_short(size) {
             true => Box::new(Appended::new(member, own, all)),
             false => Box::new(AllToAll::new((own, Blocks::same(len, size)), (all, blocks))),
@@ -483,7 +488,7 @@ fn all_to_all<'a>(
     to: Bytes<'a>,
     from: VolatileSlice<'a>,
     lengths: Option<[&[usize]; 2]>,
-) -> Plan<[Blocks; 2], impl FnOnce([Blocks; 2]) -> Copies<'a>, impl FnOnce([Blocks; 2]) -> AllToAll<'a>> {
+) -> Plan<Both, impl FnOnce(Both) -> Copies<'a>, impl FnOnce(Both) -> AllToAll<'a>> {
     let place = team.place();
     Plan {
         what: match lengths {
@@ -493,7 +498,7 @@ fn all_to_all<'a>(
         is_short: lengths.is_none() && to.len() <= MAX_POST,
         given: blocks_of_both(team, (to.len(), from.len()), lengths),
         steps: move |_| Copies::all_to_all(place, to, from),
-        schedule: move |[going, coming]: [Blocks; 2]| AllToAll::new((to, going), (from, coming)),
+        schedule: move |[going, coming]: Both| AllToAll::new((to, going), (from, coming)),
     }
 }
 
@@ -536,9 +541,9 @@ fn reduce<'a, C: Combine + 'a>(
     root: Option<u32>,
     (own, result): (VolatileSlice<'a>, VolatileSlice<'a>),
     combine: C,
-) -> Plan<C, impl FnOnce(C) -> Combined<'a, C>, impl FnOnce(C) -> Box<dyn Schedule + 'a>> {
+) -> Plan<C, impl FnOnce(C) -> Combined<'a, C>, impl FnOnce(C) -> AnyOf<'a>> {
     let (place, len) = (team.place(), own.len());
-    let schedule = move |combine| -> Box<dyn Schedule + 'a> {
+    let schedule = move |combine| -> AnyOf<'a> {
         match root {
             Some(root) => Box::new(Reduce::new(root, own, result, combine)),
             None => Box::new(ReduceAll::new(own, result, combine)),

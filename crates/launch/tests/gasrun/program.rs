@@ -56,7 +56,6 @@ fn collectives() -> Result<(), Error> {
     all.gather(&agent, 0, &[1u8; 9], &mut [0; 27][..if agent.rank() == 0 { 27 } else { 0 }])?;
     drop(all);
     agent.barrier()?;
-    drop(agent);
     job.close()
 }
 
