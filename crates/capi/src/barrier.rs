@@ -7,11 +7,11 @@
 use crate::face::{Face, FaceMode, fail, went};
 use crate::known::{Found, Known};
 use crate::layout::{ERR_BARRIER_MISMATCH, ERR_NOT_READY, Event, OK, Team};
-use crate::meeting::State;
 use crate::talk::may_talk;
-use gasworks_core::Name;
+use gasworks_core::{Engine, Error, Machine, Name, Turned};
 use gasworks_sync::Lock;
 use std::ffi::c_int;
+use std::sync::Arc;
 
 /// The bit of an event that is a barrier's: no operation's has it.
 const MARK: Event = 1 << (Event::BITS - 1);
@@ -26,20 +26,20 @@ pub(crate) fn is_one(bits: Event) -> bool {
     bits & MARK != 0
 }
 
-/// Takes as many steps as can be taken of a team's barriers.
-fn advance<M: FaceMode>(face: &Face<M>, known: &Known<M>, call: &str, state: &mut State) {
-    let (barrier, engine) = (face.barrier_of(known), face.engine());
-    while state.over < state.asked {
-        let phase = match state.phase {
-            Some(phase) => phase,
-            None if state.named.is_some() => return,
-            None => went(call, barrier.begin(engine, Name::Any)),
-        };
-        state.phase = Some(phase);
-        if went(call, barrier.test(engine, phase, Name::Any)).is_none() {
-            return;
-        }
-        (state.phase, state.over) = (None, state.over + 1);
+/// Goes on with a team's barriers at every poll while there are several: each is announced when those before it are over, whatever C waits for.
+struct Going<M: FaceMode> {
+    face: &'static Face<M>,
+    number: usize,
+}
+
+impl<M: FaceMode> Machine<M> for Going<M> {
+    fn turn(&self, _: &Engine<M>) -> Result<Turned, Error> {
+        let Some(known) = self.face.numbered(self.number) else { return Ok(Turned::Ended) };
+        Ok(known.meeting.state.with(|state| {
+            self.face.advance(&known, "gex_Coll_BarrierNB", state);
+            state.is_going = state.over < state.asked;
+            if state.is_going { Turned::Waits } else { Turned::Ended }
+        }))
     }
 }
 
@@ -48,7 +48,7 @@ pub(crate) fn is_done<M: FaceMode>(face: &Face<M>, call: &str, event: Event) -> 
     let (team, number) = ((event & !MARK) >> NUMBER, event as u64 & ((1 << NUMBER) - 1));
     let found = face.numbered(team).and_then(|known| {
         known.meeting.state.with(|state| {
-            advance(face, &known, call, state);
+            face.advance(&known, call, state);
             (1..=state.asked).contains(&number).then_some(state.over >= number)
         })
     });
@@ -70,11 +70,19 @@ pub fn begin<M: FaceMode>(call: &str, team: *const Team) -> Event {
         let (teams, _) = face.job.teams();
         return went(call, teams.begin_barrier(face.engine(), &known.team)).into_bits() as Event;
     }
-    known.meeting.state.with(|state| {
+    let (event, starts) = known.meeting.state.with(|state| {
         state.asked += 1;
-        advance(face, &known, call, state);
-        if state.over == state.asked { 0 } else { MARK | known.number << NUMBER | state.asked as Event }
-    })
+        face.advance(&known, call, state);
+        let event =
+            if state.over == state.asked { 0 } else { MARK | known.number << NUMBER | state.asked as Event };
+        let starts = state.asked - state.over > 1 && !state.is_going;
+        state.is_going |= starts;
+        (event, starts)
+    });
+    if starts {
+        face.engine().start_machine(Arc::new(Going { face, number: known.number }));
+    }
+    event
 }
 
 fn name(id: c_int, flags: c_int) -> Name {
@@ -97,7 +105,7 @@ pub fn notify<M: FaceMode>(call: &str, team: Option<*const Team>, id: c_int, fla
     may_talk::<M>(call);
     let under_way = || {
         known.meeting.state.with(|state| {
-            advance(face, &known, call, state);
+            face.advance(&known, call, state);
             state.over < state.asked
         })
     };
@@ -119,7 +127,7 @@ fn look<M: FaceMode>(face: &Face<M>, known: &Known<M>, call: &str, id: c_int, fl
         let agreed = went(call, face.barrier_of(known).test(face.engine(), phase, begun))?;
         state.named = None;
         state.agreed = Some(agreed);
-        advance(face, known, call, state);
+        face.advance(known, call, state);
         // The name here is another to agree with: it need not be the one that this rank came by.
         let met = agreed.and(name(id, flags));
         Some(if met == Name::Mismatch { ERR_BARRIER_MISMATCH } else { OK })

@@ -174,27 +174,25 @@ pub unsafe fn publish<M: FaceMode>(team: *const Team, list: *const *const Endpoi
     if face.find(team).is_none() {
         return refused(CALL, format!("{team:p} is no team"), ERR_BAD_ARG);
     }
-    if count > 0 && list.is_null() {
-        return refused(CALL, format!("{count} endpoints at no address"), ERR_BAD_ARG);
-    }
-    let mut asked = 0u64;
-    for at in 0..count {
-        // SAFETY: capi.1: C has as many endpoints there.
-        let endpoint = unsafe { list.add(at).read() };
-        let Some(number) = face.endpoints.with(|endpoints| endpoints.number(endpoint)) else {
-            return refused(CALL, format!("{endpoint:p} is no endpoint of this rank"), ERR_BAD_ARG);
-        };
-        // SAFETY: capi.2: endpoints stay; C binds a segment before it publishes.
-        if number > 0 && unsafe { (*endpoint).segment.is_null() } {
-            return refused(CALL, format!("endpoint {number} has no segment"), ERR_BAD_ARG);
-        }
-        // What is published stays so.
-        let is_new = number > 0 && face.region_of(number, face.job.rank()).is_none();
-        asked |= u64::from(is_new) << number;
-    }
     may_talk::<M>(CALL);
     let known = face.team(CALL, team);
-    let all = agree(CALL, face, &known.team, asked);
+    let asked: Result<u64, String> = match count > 0 && list.is_null() {
+        true => Err(format!("{count} endpoints at no address")),
+        false => (0..count).try_fold(0, |asked, at| {
+            // SAFETY: capi.1: `list` is not null, and C has as many endpoints there.
+            let endpoint = unsafe { list.add(at).read() };
+            Ok(asked | face.asks(endpoint)?)
+        }),
+    };
+    // What is wrong here all members know, so that none waits for this one. The first endpoint's bit is free for that.
+    let all = agree(CALL, face, &known.team, *asked.as_ref().unwrap_or(&WRONG));
+    let asked = match asked {
+        Ok(_) if all & WRONG != 0 => {
+            return refused(CALL, "another rank was given something wrong", ERR_BAD_ARG);
+        }
+        Ok(asked) => asked,
+        Err(what) => return refused(CALL, what, ERR_BAD_ARG),
+    };
     let is_everyone = known.members().size() == face.job.ranks();
     if all != 0 && !is_everyone {
         return refused(
@@ -202,6 +200,9 @@ pub unsafe fn publish<M: FaceMode>(team: *const Team, list: *const *const Endpoi
             "endpoints beyond the first are published to all ranks of the job",
             ERR_RESOURCE,
         );
+    }
+    if all != 0 {
+        face.settle(CALL);
     }
     for number in (0..PAIRS).filter(|number| all >> number & 1 != 0) {
         if let Err(error) = face.publish_one(number, asked >> number & 1 != 0) {
@@ -212,7 +213,22 @@ pub unsafe fn publish<M: FaceMode>(team: *const Team, list: *const *const Endpoi
     OK
 }
 
+/// The bit of a rank that was given something wrong.
+const WRONG: u64 = 1;
+
 impl<M: FaceMode> Face<M> {
+    /// The bit of an endpoint that is to be published, if it is not yet: what is published stays so. Or what is wrong with it.
+    fn asks(&self, endpoint: *const Endpoint) -> Result<u64, String> {
+        let number = self.endpoints.with(|endpoints| endpoints.number(endpoint));
+        let number = number.ok_or_else(|| format!("{endpoint:p} is no endpoint of this rank"))?;
+        // SAFETY: capi.2: endpoints stay; C binds a segment before it publishes.
+        if number > 0 && unsafe { (*endpoint).segment.is_null() } {
+            return Err(format!("endpoint {number} has no segment"));
+        }
+        let is_new = number > 0 && self.region_of(number, self.job.rank()).is_none();
+        Ok(u64::from(is_new) << number)
+    }
+
     /// Makes the ranks' endpoints of a number a region, of which this rank gives its segment, if it takes part.
     fn publish_one(&'static self, number: usize, takes_part: bool) -> Result<(), gasworks::Error> {
         let part = if takes_part {

@@ -5,9 +5,10 @@
 
 use crate::known::{Endpoints, Found, Known, Teams};
 use crate::layout::{Client, Endpoint, Entry, PAIRS, RankInfo, Segment, Team};
+use crate::meeting::State;
 use crate::place::Before;
 use gasworks::{Agent, Job, Par, ParSync, Seq, ThreadMode};
-use gasworks_core::{CoreMode, Engine, Error, Incoming};
+use gasworks_core::{CoreMode, Engine, Error, Incoming, Name};
 use gasworks_extended::{Barrier, Implicit};
 use gasworks_memory::{MemoryError, RegionId, RegionTable};
 use gasworks_sync::Lock;
@@ -188,6 +189,38 @@ impl<M: FaceMode> Face<M> {
     /// The barrier of a team.
     pub(crate) fn barrier_of<'a>(&'a self, known: &'a Known<M>) -> &'a Barrier<M> {
         known.barrier.as_ref().unwrap_or_else(|| self.barrier())
+    }
+
+    /// Takes as many steps as can be taken of a team's barriers.
+    pub(crate) fn advance(&self, known: &Known<M>, call: &str, state: &mut State) {
+        let (barrier, engine) = (self.barrier_of(known), self.engine());
+        while state.over < state.asked {
+            let phase = match state.phase {
+                Some(phase) => phase,
+                None if state.named.is_some() => return,
+                None => went(call, barrier.begin(engine, Name::Any)),
+            };
+            state.phase = Some(phase);
+            if went(call, barrier.test(engine, phase, Name::Any)).is_none() {
+                return;
+            }
+            (state.phase, state.over) = (None, state.over + 1);
+        }
+    }
+
+    /// Waits for everyone's barriers that are under way: what all ranks do next has phases of the same one.
+    pub(crate) fn settle(&self, call: &str) {
+        let known = &self.everyone;
+        let are_over = || {
+            known.meeting.state.with(|state| {
+                if state.named.is_some() {
+                    fail(call, "a barrier is under way: gasnet_barrier_wait comes first");
+                }
+                self.advance(known, call, state);
+                state.over == state.asked
+            })
+        };
+        went(call, self.engine().wait_until(are_over));
     }
 
     /// The number of the endpoint elsewhere that a pair is with; `None`: it is no pair.

@@ -211,6 +211,7 @@ pub unsafe fn attach<M: FaceMode>(
     if unsafe { !(*ep).segment.is_null() } {
         return refused(CALL, "there is a segment: one is attached, once", ERR_RESOURCE);
     }
+    face.settle(CALL);
     went(CALL, face.job.attach(size as u64));
     if face.uses_mapped.load(Relaxed) {
         face.show_mapped();

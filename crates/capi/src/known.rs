@@ -11,7 +11,7 @@ use crate::meeting::Meeting;
 use gasworks::ThreadMode;
 use gasworks_core::{Members, Rank, TeamRows};
 use gasworks_extended::{Barrier, team};
-use gasworks_memory::RegionId;
+use gasworks_memory::{RegionId, Row};
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Deref;
 use std::sync::Arc;
@@ -113,9 +113,14 @@ impl<M: ThreadMode> Teams<M> {
         self.known[free] = Some(Arc::new(known));
     }
 
-    /// Takes a team away, whose handle C does not use any more.
-    pub(crate) fn remove(&mut self, handle: *const Team) -> Option<Arc<Known<M>>> {
+    /// Takes a team away, whose handle C does not use any more: whoever does reaches the closed row.
+    pub(crate) fn remove(&mut self, handle: *const Team, closed: *const Row) -> Option<Arc<Known<M>>> {
         let known = self.known.get_mut(self.numbers.remove(&handle.addr())? - 1)?.take()?;
+        // SAFETY: capi.1: the object is the library's again, and stays; nobody uses the team.
+        unsafe {
+            (&raw mut (*known.handle).rows).write(closed);
+            (&raw mut (*known.handle).pitch).write(0);
+        }
         self.gone.put(known.handle);
         Some(known)
     }

@@ -9,6 +9,8 @@ pub(crate) struct State {
     /// Barriers of the team that were asked for, and those that are over.
     pub(crate) asked: u64,
     pub(crate) over: u64,
+    /// A machine goes on with them.
+    pub(crate) is_going: bool,
     /// The phase of the one that is under way.
     pub(crate) phase: Option<u64>,
     /// GASNet-1's that is under way: its phase, and by what name this rank came.

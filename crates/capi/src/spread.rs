@@ -7,6 +7,7 @@ use crate::collective::{Elements, begins, bring, buffer, start};
 use crate::face::{FaceMode, fail, went};
 use crate::layout::{Event, Team};
 use gasworks_extended::team::{Lengths, Meets, Start};
+use gasworks_sync::VolatileSlice;
 use std::ffi::{c_int, c_void};
 
 /// A buffer that a collective writes, and one that it reads.
@@ -16,6 +17,19 @@ pub type Buffers = (*mut c_void, *const c_void);
 /// own memory alone, and that between its call and its event: so what `MYSYNC` asks for is so, too.
 pub fn meets(flags: c_int) -> Meets {
     Meets { first: flags & 1 << 2 != 0, last: flags & 1 << 5 != 0 }
+}
+
+/// Whether a member's bytes and those of all are apart, or it has its own among them where they belong, from a place on. Else it ends the job.
+fn fit(call: &str, own: VolatileSlice<'_>, all: VolatileSlice<'_>, own_at: Option<usize>) {
+    let (first, begin) = (own.as_ptr().addr(), all.as_ptr().addr());
+    let is_apart =
+        first >= begin + all.len() || begin >= first + own.len() || own.is_empty() || all.is_empty();
+    if !is_apart && own_at.is_none_or(|at| first != begin + at) {
+        fail(
+            call,
+            "source and destination overlap: they are apart, or a member has its own where it belongs",
+        );
+    }
 }
 
 /// The bytes of so many members, as many each.
@@ -62,6 +76,14 @@ unsafe fn blocks<'a>(
     }
 }
 
+/// Where a member's own block is among those of all.
+fn place(lengths: Lengths<'_>, len: usize, own: u32) -> usize {
+    match lengths {
+        Lengths::Equal => len * own as usize,
+        Lengths::Each(each) => each.iter().take(own as usize).sum(),
+    }
+}
+
 /// Gathers at a member, `each` says how many bytes of each, or all have `len`.
 ///
 /// # Safety
@@ -80,6 +102,7 @@ pub unsafe fn gather<M: FaceMode>(
     // SAFETY: collective.1: C says so; the place for all is the root's alone.
     let (all, own) =
         unsafe { (buffer(call, dest, if is_root { all } else { 0 }), buffer(call, source, len)) };
+    fit(call, own, all, Some(place(lengths, len, known.team.own())));
     let (teams, _) = face.job.teams();
     let begun = teams.begin_gather(face.engine(), &known.team, start(meets), (root, own), (all, lengths));
     went(call, begun).0.into_bits() as Event
@@ -103,6 +126,7 @@ pub unsafe fn scatter<M: FaceMode>(
     // SAFETY: collective.1: C says so; what all get is the root's alone.
     let (all, own) =
         unsafe { (buffer(call, source, if is_root { all } else { 0 }), buffer(call, dest, len)) };
+    fit(call, own, all, Some(place(lengths, len, known.team.own())));
     let (teams, _) = face.job.teams();
     let begun = teams.begin_scatter(face.engine(), &known.team, start(meets), (all, lengths), (root, own));
     went(call, begun).0.into_bits() as Event
@@ -123,6 +147,7 @@ pub unsafe fn all_gather<M: FaceMode>(
     let all = of_all(call, len, known.members().size());
     // SAFETY: collective.1: C says so.
     let places = unsafe { (buffer(call, source, len), buffer(call, dest, all)) };
+    fit(call, places.0, places.1, Some(len * known.team.own() as usize));
     let (teams, _) = face.job.teams();
     went(call, teams.begin_all_gather(face.engine(), &known.team, start(meets), places)).0.into_bits()
         as Event
@@ -151,6 +176,7 @@ pub unsafe fn all_to_all<M: FaceMode>(
     };
     // SAFETY: collective.1: C says so.
     let places = unsafe { (buffer(call, source, going), buffer(call, dest, coming)) };
+    fit(call, places.0, places.1, None);
     let (teams, _) = face.job.teams();
     let begun = teams.begin_all_to_all(face.engine(), &known.team, start(meets), places, lengths);
     went(call, begun).0.into_bits() as Event

@@ -6,7 +6,7 @@
 use crate::face::{Face, FaceMode, fail, went};
 use crate::job::give;
 use crate::known::Known;
-use crate::layout::{Flags, GLOBALLY_QUIESCED, Kind, Location, Memvec, RANK_IS_JOBRANK, Team};
+use crate::layout::{Flags, GLOBALLY_QUIESCED, Kind, Location, Memvec, PAIRS, RANK_IS_JOBRANK, Team};
 use crate::meeting::Meeting;
 use crate::talk::may_talk;
 use crate::{barrier, event};
@@ -180,7 +180,9 @@ pub unsafe fn destroy<M: FaceMode>(team: *const Team, place: *mut Memvec, flags:
         fail(CALL, format!("barrier {asked} of the team is under way: its event was not waited for"));
     }
     drop(known);
-    let Some(known) = face.teams.with(|teams| teams.remove(team)) else {
+    // SAFETY: capi.2: the pairs of the first endpoint stay, and the row of those that there cannot be never changes.
+    let closed = unsafe { (*face.pairs.wrapping_add(PAIRS)).rows };
+    let Some(known) = face.teams.with(|teams| teams.remove(team, closed)) else {
         fail(CALL, "another thread destroys the team, too");
     };
     match known.scratch {

@@ -6,6 +6,7 @@ mod sim;
 use gasworks_conformance::simnet::{self, SimConfig, SimRank};
 use gasworks_core::{Category, Engine, Handlers, Incoming, Members, Name, Outgoing};
 use gasworks_extended::barrier::{TeamBarrier, Way};
+use gasworks_extended::collective::Combine;
 use gasworks_extended::team::{Start, Team, TeamNumber, Teams};
 use gasworks_extended::{Barrier, Error};
 use gasworks_memory::{Peer, PeerFlags, RegionTable};
@@ -285,6 +286,54 @@ fn teams_that_have_no_members_in_common_are_made_at_once() {
     assert_eq!(said[3], [middle, rest.clone(), none.clone()]);
     assert_eq!(said[4], [left, rest.clone(), none.clone()]);
     assert_eq!(said[5], [none, rest, outside]);
+}
+
+/// A function of the program's that panics where a poll turns a collective does not unwind through that: the poll says so, and the event, and the members go on.
+#[test]
+fn a_panic_in_a_collective_is_an_error_of_the_poll() {
+    struct Panics;
+    impl Combine for Panics {
+        fn element(&self) -> usize {
+            1
+        }
+        fn combine(&mut self, _: &mut [u8], _: &mut [u8]) {
+            panic!("on purpose");
+        }
+    }
+    for mapped in [false, true] {
+        let said = on_ranks(2, 3, (512, mapped), |Rank { engine, teams, everyone, .. }| {
+            let mut bytes = [1u8];
+            // SAFETY: the bytes stay until the collective is over, which is waited for below.
+            let shared = unsafe { RawSlice::new(bytes.as_mut_ptr(), 1).borrow() };
+            let begun =
+                teams.begin_reduce(engine, everyone, Start::default(), Some(0), (shared, shared), Panics);
+            let said = begun.map_err(|error| error.to_string()).and_then(|(event, _)| {
+                let mut said = None;
+                while said.is_none()
+                    && gasworks_extended::event::test(engine, &event).is_ok_and(|done| done.is_none())
+                {
+                    said = engine.poll().err().map(|error| error.to_string());
+                }
+                if engine.rank() == 0 {
+                    assert!(
+                        gasworks_extended::event::wait(engine, &event).is_err(),
+                        "its event says so, too"
+                    );
+                }
+                said.map_or(Ok(()), Err)
+            });
+            let mut sum = [1u8];
+            teams.broadcast(engine, everyone, 1, &mut sum)?;
+            Ok(said.err())
+        });
+        assert!(
+            said[0]
+                .as_ref()
+                .is_some_and(|text| text.contains("the function of a collective panicked: on purpose")),
+            "{said:?}"
+        );
+        assert_eq!(said[1], None, "the other one has no part in that");
+    }
 }
 
 /// A barrier on one side and a split on the other; pieces that no member sends.

@@ -141,6 +141,9 @@ fn report<M: ThreadMode>(window: &Window<M>) -> String {
         let sum: u32 = now.owed_to.iter().map(|&(_, count)| count).sum();
         let _ = writeln!(text, "credits not yet returned: {sum}, to {}", ranks(&all));
     }
+    for wait in &now.long_waits {
+        let _ = writeln!(text, "{wait}");
+    }
     if now.postponed > 0 {
         let _ = writeln!(text, "steps that wait for room: {}", now.postponed);
     }

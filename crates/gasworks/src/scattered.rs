@@ -9,6 +9,7 @@ use bytemuck::Pod;
 use gasworks_core::View;
 use gasworks_extended::rma::{Local, Options};
 use gasworks_extended::scattered::{self, Dimension, Lists, Peer, Side, Way};
+use gasworks_memory::RegionId;
 
 /// How the elements of a strided put or get lie on both sides. Dimensions are the innermost first; without any there is one element.
 #[derive(Clone, Copy, Debug)]
@@ -83,12 +84,15 @@ impl<'a, T: Pod> Vector<'a, T> {
     /// These places.
     ///
     /// # Errors
-    /// There are none, or they are of different ranks.
+    /// There are none, or they are of different ranks, or in a rank's segment and a region of it, or in two regions.
     pub fn new(pieces: &'a [(GlobalPtr<T>, usize)]) -> Result<Self, Error> {
-        let rank = pieces.first().map(|(place, _)| place.rank());
-        match rank.filter(|rank| pieces.iter().all(|(place, _)| place.rank() == *rank)) {
-            Some(rank) => Ok(Self { pieces, rank }),
-            None => Err(Error::Pointer("the places of a vector are those of one rank".into())),
+        let of = |place: &GlobalPtr<T>| (place.rank(), RegionId::of(place.offset()).map(|(id, _)| id));
+        let first = pieces.first().map(|(place, _)| of(place));
+        match first.filter(|first| pieces.iter().all(|(place, _)| of(place) == *first)) {
+            Some((rank, _)) => Ok(Self { pieces, rank }),
+            None => Err(Error::Pointer(
+                "the places of a vector are in one rank's segment, or in one region of it".into(),
+            )),
         }
     }
 }

@@ -271,12 +271,11 @@ impl<'a> Board<'a> {
         }
     }
 
-    /// This member is through with a round, which it [may begin](Self::may_begin). Whether somebody may be asleep, as far as it is looked, which is needed
-    /// only where it has not posted: then all bells must ring.
+    /// This member is through with a round, which it [may begin](Self::may_begin). Whether somebody may be asleep: then all bells must ring.
     #[inline]
     #[must_use = "somebody may be asleep"]
-    pub fn finish(&self, round: u64, looks: bool) -> bool {
-        self.awaited[(round % LINES) as usize].store(0, Relaxed);
+    pub fn finish(&self, round: u64) -> bool {
+        self.wait_for_nothing(round);
         let advance = |word: u64| {
             let (last, beyond) = (word >> BEYOND, word & ((1 << BEYOND) - 1));
             let ahead = round.wrapping_sub(last).wrapping_sub(1);
@@ -287,13 +286,19 @@ impl<'a> Board<'a> {
         // Release: what this thread has read, it has read; and so have those whose bits were there.
         let _ = self.cells[self.own].through.fetch_update(ord!("board.finish", Release), Relaxed, advance);
         kill_point!("board.finish.finished");
-        looks && self.has_sleepers()
+        self.has_sleepers()
     }
 
     /// What a round waits for, until it is over or waits for something else: that a member posts.
     #[inline]
     pub fn wait_for(&self, round: u64, member: u32) {
         self.awaited[(round % LINES) as usize].store(round << MEMBER | u64::from(member), Relaxed);
+    }
+
+    /// It waits for nothing, and goes on otherwise.
+    #[inline]
+    pub fn wait_for_nothing(&self, round: u64) {
+        self.awaited[(round % LINES) as usize].store(0, Relaxed);
     }
 
     /// The same: that there is room.

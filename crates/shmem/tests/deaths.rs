@@ -234,7 +234,7 @@ fn a_member_that_dies_has_posted_or_not_and_is_through_or_not() {
         assert!(survivor.arm());
         let life = || {
             let _ = dead.post(1, 5, &[3; 20]);
-            let _ = dead.finish(1, true);
+            let _ = dead.finish(1);
         };
         assert!(dies_at(point, 1, life), "{point} was not passed");
         assert_eq!(survivor.posted(1, 1), Ok(has_posted.then_some(5)), "{point}");
@@ -245,7 +245,7 @@ fn a_member_that_dies_has_posted_or_not_and_is_through_or_not() {
         }
         // It sleeps no further where it has looked.
         assert_eq!(survivor.arm(), !has_posted);
-        (1..=3).for_each(|round| _ = survivor.finish(round, true));
+        (1..=3).for_each(|round| _ = survivor.finish(round));
         let has_room = [2, 3].map(|round| survivor.has_room(round, board::MAX_POST));
         assert_eq!(has_room, [true, is_through]);
     }

@@ -294,7 +294,7 @@ fn boards_carry_what_members_post() {
                             assert_eq!(found, wanted, "of {member} in round {round}");
                         }
                         assert!(board.may_begin(round));
-                        let _ = board.finish(round, true);
+                        let _ = board.finish(round);
                     }
                 });
             }

@@ -89,6 +89,12 @@ impl Sleeper {
         self.idle = 0;
     }
 
+    /// Whether turns without work have become many: the next one is a sleep, or there were ten thousand.
+    #[inline]
+    pub fn is_long(&self) -> bool {
+        self.idle >= 10_000 || matches!(self.policy.step(self.idle), Step::Sleep(_))
+    }
+
     /// What to do after one more turn without work; the caller does it.
     #[inline]
     pub fn step(&mut self) -> Step {

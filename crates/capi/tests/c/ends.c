@@ -279,6 +279,7 @@ static void collectives(void) {
   if (is("collective-no-root")) gex_Coll_BroadcastNB(tm, size, words, words, 8, 0);
   if (is("collective-nowhere")) gex_Coll_BroadcastNB(tm, 0, NULL, words, 8, 0);
   if (is("collective-overlap")) gex_Coll_BroadcastNB(tm, 0, words, words + 1, 16, 0);
+  if (is("collective-own-elsewhere")) gasworks_coll_all_gather_nb(tm, words, words + 1, 8, 0);
   if (is("collective-no-type")) TO_ALL(3, 8, 1, GEX_OP_ADD);
   if (is("collective-no-operation")) TO_ALL(GEX_DT_FLT, 4, 1, GEX_OP_AND);
   if (is("collective-no-function")) TO_ONE(GEX_DT_USER, 8, GEX_OP_USER);
@@ -334,8 +335,6 @@ static void endpoints(void) {
   if (is("segment-no-bytes")) gex_Segment_Create(&given, client, bytes, 0, GEX_MK_HOST, 0);
   if (is("endpoint-no-place")) gex_EP_Create(NULL, client, GEX_EP_CAPABILITY_RMA, 0);
   if (is("endpoint-for-messages")) gex_EP_Create(&second, client, GEX_EP_CAPABILITY_ALL, 0);
-  if (is("publish-nothing-bound")) CHECK(gex_EP_Create(&second, client, GEX_EP_CAPABILITY_RMA, 0) == GASNET_OK);
-  if (is("publish-nothing-bound")) gex_EP_PublishBoundSegment(tm, &second, 1, 0); /* at publish-nothing-bound */
   if (strncmp(way, "bound-", 6) != 0) return;
   CHECK(gex_EP_Create(&second, client, GEX_EP_CAPABILITY_RMA, 0) == GASNET_OK);
   CHECK(gex_EP_Create(&third, client, GEX_EP_CAPABILITY_RMA, 0) == GASNET_OK);

@@ -119,7 +119,9 @@ static void refusals(gex_EP_t second, gex_Segment_t bound) {
   CHECK(gex_EP_BindSegment(ep, other, 0) == GASNET_ERR_BAD_ARG);
   CHECK(gex_EP_Create(&third, client, GEX_EP_CAPABILITY_RMA, 0) == GASNET_OK);
   CHECK(gex_EP_BindSegment(third, bound, 0) == GASNET_ERR_BAD_ARG);
+  /* Of all, and of one: then the others are told, too. */
   CHECK(gex_EP_PublishBoundSegment(tm, &third, 1, 0) == GASNET_ERR_BAD_ARG);
+  CHECK(gex_EP_PublishBoundSegment(tm, &third, me == 0 ? 1 : 0, 0) == GASNET_ERR_BAD_ARG);
   gex_Segment_Destroy(other, 0);
   memset(&args, 0, sizeof(args));
   args.gex_class = GEX_MK_CLASS_CUDA_UVA;
@@ -140,6 +142,7 @@ static void kinds(void) {
 int main(int argc, char **argv) {
   gex_EP_t second, third, fourth, both[2];
   gex_Segment_t of_mine, of_library, last;
+  gex_Event_t pending[2];
   static int own_data;
   gex_TM_t half;
   void *at;
@@ -161,7 +164,11 @@ int main(int argc, char **argv) {
   CHECK(gex_Segment_QueryBound(gex_TM_Pair(ep, 1), me, &at, NULL, NULL) != 0);
   both[0] = ep;
   both[1] = second;
+  /* With barriers under way. */
+  pending[0] = gex_Coll_BarrierNB(tm, 0);
+  pending[1] = gex_Coll_BarrierNB(tm, 0);
   CHECK(gex_EP_PublishBoundSegment(tm, both, 2, 0) == GASNET_OK);
+  gex_Event_WaitAll(pending, 2, 0);
   CHECK(gex_TM_TranslateRankToEP(gex_TM_Pair(ep, 1), 0, 0).gex_ep_index == 1);
   tell(given, LEN);
   moves(ep, 1, given);

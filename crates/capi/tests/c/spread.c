@@ -48,6 +48,23 @@ static void equal(size_t len) {
       CHECK(to[0][other * len + at] == value(other, 0, at) && to[1][other * len + at] == value(other, me, at));
 }
 
+/* Each has its own where it belongs. */
+static void in_place(size_t len) {
+  gex_Rank_t other;
+  size_t at;
+  fill(len);
+  memcpy(to[0] + me * len, from, len);
+  gex_Event_Wait(gasworks_coll_all_gather_nb(tm, to[0], to[0] + me * len, len, 0));
+  memset(to[1], 99, sizeof(to[1]));
+  memcpy(to[1] + me * len, from, len);
+  gex_Event_Wait(gasworks_coll_gather_nb(tm, size - 1, to[1], to[1] + me * len, len, 0));
+  for (other = 0; other < size; other++)
+    for (at = 0; at < len; at++) {
+      CHECK(to[0][other * len + at] == value(other, 0, at));
+      CHECK(to[1][other * len + at] == (me == size - 1 || other == me ? value(other, 0, at) : 99));
+    }
+}
+
 /* Member m has m * 5 bytes for each, and one gets as many more as it is. */
 static void each(void) {
   size_t lens[RANKS], coming[RANKS], going[RANKS], at, all = 0, sent = 0;
@@ -152,6 +169,8 @@ static void all(gex_TM_t team) {
   size = gex_TM_QuerySize(tm);
   CHECK(size <= RANKS);
   for (i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) equal(lengths[i] * size <= sizeof(from) - 1 ? lengths[i] : 1000);
+  in_place(8);
+  in_place(3000);
   each();
   scans();
   older();

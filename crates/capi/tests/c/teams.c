@@ -94,6 +94,20 @@ static void destroy(gex_TM_t team, const void *scratch, gex_Flags_t flags) {
   CHECK(has == (scratch != NULL) && memory.gex_addr == scratch && (memory.gex_len > 0) == (scratch != NULL));
 }
 
+/* Who waits for a broadcast of somebody that waits for the second of two barriers has come to both. */
+static void in_turn(gex_TM_t team) {
+  gex_Rank_t root = gex_TM_QuerySize(team) - 1;
+  uint32_t value = 7;
+  gex_Event_t first, second;
+  gex_Coll_BarrierBlocking(team, 0);
+  first = gex_Coll_BarrierNB(team, 0);
+  second = gex_Coll_BarrierNB(team, 0);
+  if (gex_TM_QueryRank(team) == root) gex_Event_Wait(second);
+  gex_Event_Wait(gex_Coll_BroadcastNB(team, root, &value, &value, sizeof(value), 0));
+  gex_Event_Wait(first);
+  if (gex_TM_QueryRank(team) != root) gex_Event_Wait(second);
+}
+
 /* Backwards: each is where the last was, and those are the job's ranks. */
 static void backwards(void) {
   static int own_data;
@@ -132,6 +146,8 @@ static void halves(void) {
   talks(half);
   meets(half);
   meets(tm);
+  in_turn(half);
+  in_turn(tm);
   quarter = split(half, (int)(me / 2 % 2), 0);
   meets(quarter);
   meets(half);

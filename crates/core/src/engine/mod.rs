@@ -39,7 +39,7 @@ pub use negotiate::{Ask, Commit, Prepared, PreparedReply};
 
 use crate::flow::{Flow, Patience};
 use crate::handlers::Handlers;
-use crate::observe::Observer;
+use crate::observe::{LongWait, LongWaits, Observer};
 use crate::router::Router;
 use crate::view::View;
 use crate::{Category, CoreMode, Error, Limits, Rank};
@@ -102,6 +102,8 @@ pub struct Engine<M: CoreMode> {
     account: Account<M>,
     pace: Pace,
     waits: Waits,
+    /// What takes long, for a job that hangs.
+    long_waits: LongWaits,
     process_vm: bool,
     handlers: Handlers<M>,
     failure: Failure<M>,
@@ -133,6 +135,7 @@ impl<M: CoreMode> Engine<M> {
             account: Account::new(router.route(), router.attributes().iter().map(|wire| wire.flow)),
             router,
             waits: Waits::new(patience),
+            long_waits: LongWaits::default(),
             process_vm,
             over: AtomicBool::new(false),
             handlers,
@@ -149,6 +152,21 @@ impl<M: CoreMode> Engine<M> {
     #[inline]
     pub fn observer(&self) -> Option<&Observer> {
         self.observer.as_deref()
+    }
+
+    /// A thread of this rank, or a machine, waits for something since long: the number by which it [says](Self::waits_for) more of that.
+    pub fn begin_long_wait(&self, wait: LongWait) -> u64 {
+        self.long_waits.add(wait)
+    }
+
+    /// Another rank is waited for.
+    pub fn waits_for(&self, number: u64, rank: Option<Rank>) {
+        self.long_waits.change(number, rank);
+    }
+
+    /// It is over.
+    pub fn end_long_wait(&self, number: u64) {
+        self.long_waits.remove(number);
     }
 
     /// This rank.

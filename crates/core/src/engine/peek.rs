@@ -2,6 +2,7 @@
 
 use super::Engine;
 use super::by_process::ByProcess;
+use crate::observe::LongWait;
 use crate::{CoreMode, Rank};
 
 /// How an engine stands.
@@ -23,6 +24,8 @@ pub struct Peek {
     pub by_process: Vec<Rank>,
     /// Those whose given memory is reached by messages instead, and why.
     pub by_message: Vec<(Rank, String)>,
+    /// What is waited for since long.
+    pub long_waits: Vec<LongWait>,
 }
 
 impl<M: CoreMode> Engine<M> {
@@ -48,6 +51,7 @@ impl<M: CoreMode> Engine<M> {
             postponed: self.machines.busy(),
             by_process,
             by_message,
+            long_waits: self.long_waits.all(),
         }
     }
 }

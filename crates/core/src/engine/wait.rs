@@ -46,6 +46,14 @@ pub struct Waiting {
     seen: u64,
 }
 
+impl Waiting {
+    /// Whether it has been idle so long that to tell of it costs nothing that matters: it sleeps between its turns, or has polled many times.
+    #[inline]
+    pub fn is_long(&self) -> bool {
+        self.sleeper.is_long()
+    }
+}
+
 impl<M: CoreMode> Engine<M> {
     /// Polls until `done` says so: spins, then yields, then sleeps.
     ///

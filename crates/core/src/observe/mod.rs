@@ -8,9 +8,10 @@
 //!
 //! - `layout`: where everything lies in the file; `words`: its mapping.
 //! - `recorder`: the rank's side; `recording`: the launcher's; `observer`: what is said of messages, waits and barriers.
-//! - `witness`: how a rank stands, for a job that hangs; nothing is recorded for that.
+//! - `witness`: how a rank stands, for a job that hangs, and `long`: what it waits for; nothing is recorded for that.
 
 mod layout;
+mod long;
 mod observer;
 mod recorder;
 mod recording;
@@ -23,6 +24,8 @@ mod words;
 mod tests;
 
 pub use layout::{CLASSES, Collective, Op, Tally, What, class_name, class_of, file_len};
+pub use long::LongWait;
+pub(crate) use long::LongWaits;
 pub use observer::Observer;
 pub(crate) use observer::Own;
 pub(crate) use recorder::OBSERVE_FD;

@@ -1,6 +1,6 @@
 //! What members give each other, and why they go no further for now.
 
-use gasworks_core::Error;
+use gasworks_core::{Error, Rank};
 use gasworks_sync::VolatileSlice;
 
 /// Bytes to be sent: nobody writes them, or somebody may.
@@ -48,8 +48,8 @@ impl<'a> Bytes<'a> {
 /// Why a schedule goes no further for now.
 #[derive(Debug)]
 pub(crate) enum Stop {
-    /// It waits for another member.
-    Waits,
+    /// It waits for another member, of this rank if it is one that can be named.
+    Waits(Option<Rank>),
     /// It waits for room or a credit.
     Busy,
     /// Nothing will come of it.

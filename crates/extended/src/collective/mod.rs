@@ -21,10 +21,12 @@ use crate::Error;
 use crate::event::{self, Event, Kept};
 use bytes::Stop;
 use gasworks_core::observe::Observer;
-use gasworks_core::{CoreMode, Engine, Machine, Name, OpId, Turned};
-use gasworks_sync::atomic::{AtomicU32, Ordering::Relaxed};
+use gasworks_core::{CoreMode, Engine, Machine, Name, OpId, Rank, Turned};
+use gasworks_sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use gasworks_sync::{Lock, Mode, Par, kill_point};
 use part::{Io, Part};
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 pub(crate) use bytes::Bytes;
@@ -32,7 +34,7 @@ pub use exchange::Meets;
 pub(crate) use exchange::{Appended, Between, Brought, Exchange};
 pub use matching::TeamNumber;
 pub(crate) use part::{Of, Schedule};
-pub(crate) use round::{Kind, Round, What};
+pub(crate) use round::{Kind, Round, What, Which};
 pub(crate) use scan::Scan;
 pub(crate) use short::{Combined, Copies, MAX_POST, Short, Steps, is_combined};
 pub(crate) use spread::{AllToAll, Blocks, Gather, Scatter};
@@ -82,7 +84,7 @@ impl<S: Schedule> Windowed<S> {
             self.has_posted = true;
         }
         let mut turned = self.schedule.turn(io);
-        if let Err(Stop::Waits | Stop::Busy) = turned {
+        if let Err(Stop::Waits(_) | Stop::Busy) = turned {
             let checked = round.check(self.checked).map(|checked| self.checked = checked);
             turned = checked.and(turned);
         }
@@ -94,7 +96,7 @@ impl<S: Schedule> Windowed<S> {
 
     fn end(&mut self, round: &Round<'_>) {
         self.is_over = true;
-        round.finish(self.has_posted);
+        round.finish();
     }
 
     /// It is turned no more, whatever it waits for.
@@ -115,7 +117,7 @@ impl<S: Schedule> Schedule for Windowed<S> {
             return self.turn_on_board(&round, io);
         }
         if self.met.load(Relaxed) < self.due {
-            return Err(Stop::Waits);
+            return Err(Stop::Waits(None));
         }
         if let Some(meeting) = &mut self.meeting {
             meeting.turn(io)?;
@@ -127,6 +129,14 @@ impl<S: Schedule> Schedule for Windowed<S> {
             self.have_met();
         }
         Ok(())
+    }
+}
+
+impl<S: Schedule> Part<Windowed<S>> {
+    /// It is turned no more, whatever it waits for.
+    #[cold]
+    fn abandon(&mut self) {
+        self.schedule.abandon(&self.of);
     }
 }
 
@@ -153,10 +163,11 @@ pub trait Combine: Send {
 /// Does this rank's part in a collective, and polls meanwhile.
 pub(crate) fn run<M: CoreMode, S: Schedule>(engine: &Engine<M>, of: Of, schedule: S) -> Result<S, Error> {
     let _span = Span::begin(engine, of.what);
+    let which = of.which();
     let mut part = part_of(of, schedule);
-    let outcome = turn_until_over(engine, || part.turn(engine));
+    let outcome = turn_until_over(engine, which, || part.turn(engine));
     if outcome.is_err() {
-        part.schedule.abandon(&part.of);
+        part.abandon();
     }
     outcome.map(|()| part.schedule.schedule)
 }
@@ -173,7 +184,7 @@ pub(crate) fn run_short<M: CoreMode>(
         Err(error) => return Err(refuse(engine, of(), error)),
     };
     let _span = Span::begin(engine, round.what());
-    let outcome = turn_until_over(engine, || short.turn(round));
+    let outcome = turn_until_over(engine, round.which(), || short.turn(round));
     if outcome.is_err() {
         short.abandon(round);
     }
@@ -215,9 +226,10 @@ fn ends(observer: &Observer, what: What, start: u64) {
 #[inline]
 fn turn_until_over<M: CoreMode>(
     engine: &Engine<M>,
+    which: Which,
     mut turn: impl FnMut() -> Result<(), Stop>,
 ) -> Result<(), Error> {
-    let (mut sleeper, mut other) = (engine.sleeper(), None);
+    let (mut sleeper, mut other, mut long) = (engine.sleeper(), None, Long { engine, told: None });
     loop {
         let polled = match turn() {
             Ok(()) => {
@@ -225,14 +237,54 @@ fn turn_until_over<M: CoreMode>(
                 return other.map_or(Ok(()), |error| Err(Error::Core(error)));
             }
             // A credit comes by a message, which ends a sleep; of room in a queue nobody tells, so that sleeps are short at first.
-            Err(Stop::Waits | Stop::Busy) => engine.turn(&mut sleeper),
+            Err(stop @ (Stop::Waits(_) | Stop::Busy)) => {
+                if sleeper.is_long() {
+                    long.waits(which, stop);
+                }
+                engine.turn(&mut sleeper)
+            }
             Err(Stop::Failed(error)) => return Err(error.into()),
         };
         match polled {
             Ok(()) => {}
-            // Of the program's own; the other members wait for this one all the same.
-            Err(error @ gasworks_core::Error::Handler { .. }) => _ = other.get_or_insert(error),
+            // Of the program's own, or of a collective that was begun; the other members wait for this one all the same.
+            Err(error @ (gasworks_core::Error::Handler { .. } | gasworks_core::Error::BadMessage { .. })) => {
+                _ = other.get_or_insert(error);
+            }
             Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// What is told of a collective that takes long, until it is over.
+struct Long<'e, M: CoreMode> {
+    engine: &'e Engine<M>,
+    told: Option<(u64, Option<Rank>)>,
+}
+
+impl<M: CoreMode> Long<'_, M> {
+    #[cold]
+    fn waits(&mut self, which: Which, stop: Stop) {
+        let rank = match stop {
+            Stop::Waits(rank) => rank,
+            _ => None,
+        };
+        match &mut self.told {
+            Some((_, told)) if *told == rank => {}
+            Some((number, told)) => {
+                *told = rank;
+                self.engine.waits_for(*number, rank);
+            }
+            None => self.told = which.long(rank).map(|wait| (self.engine.begin_long_wait(wait), rank)),
+        }
+    }
+}
+
+impl<M: CoreMode> Drop for Long<'_, M> {
+    #[inline]
+    fn drop(&mut self) {
+        if let Some((number, _)) = self.told {
+            self.engine.end_long_wait(number);
         }
     }
 }
@@ -302,7 +354,7 @@ pub(crate) fn begin_short<M: CoreMode>(
         // Nothing of it is kept where the others were faster.
         Ok(()) => Ok((Event::DONE, keep)),
         Err(Stop::Failed(error)) => Err(error.into()),
-        Err(Stop::Waits | Stop::Busy) => begin(engine, of(), short, keep),
+        Err(Stop::Waits(_) | Stop::Busy) => begin(engine, of(), short, keep),
     }
 }
 
@@ -314,6 +366,8 @@ pub(crate) struct Started<S> {
     /// What it is, and when it began, for an observer.
     what: What,
     start: u64,
+    /// What is told of what it waits for: the number, and the rank less one.
+    told: (AtomicU64, AtomicU32),
 }
 
 enum State<S> {
@@ -333,7 +387,8 @@ impl<S: Schedule + 'static> Started<S> {
         let what = of.what;
         let start = engine.observer().map_or(0, |observer| begins(observer, what));
         let state = Lock::new(State::Going(Box::new(part_of(of, schedule))));
-        let this = Arc::new(Self { state, event, what, start });
+        let told = Default::default();
+        let this = Arc::new(Self { state, event, what, start, told });
         if this.advance(engine) != Turned::Ended {
             engine.start_machine(this.clone());
         }
@@ -349,13 +404,39 @@ impl<S: Schedule + 'static> Started<S> {
         })
     }
 
+    /// It has not ended where it was begun: so it is told what it waits for. Called with its lock.
+    fn waits<M: CoreMode>(&self, engine: &Engine<M>, which: Which, rank: Option<Rank>) {
+        let (number, told) = &self.told;
+        let rank_word = rank.map_or(0, |rank| rank.wrapping_add(1));
+        if number.load(Relaxed) == 0 {
+            let begun = which.long(rank).map_or(0, |wait| engine.begin_long_wait(wait));
+            number.store(begun, Relaxed);
+        } else if told.load(Relaxed) != rank_word {
+            engine.waits_for(number.load(Relaxed), rank);
+        } else {
+            return;
+        }
+        told.store(rank_word, Relaxed);
+        if M::PARALLEL {
+            // Another thread may sleep that did not know of this.
+            engine.wake();
+        }
+    }
+
     fn advance<M: CoreMode>(&self, engine: &Engine<M>) -> Turned {
         self.state.with(|state| {
             let State::Going(mut part) = std::mem::replace(state, State::Turning) else {
                 return Turned::Ended;
             };
-            let outcome = match part.turn(engine) {
-                Err(Stop::Waits) => {
+            // A panic of the program's function must not unwind through a poll, which may wait for a borrowed buffer.
+            let turned = catch_unwind(AssertUnwindSafe(|| part.turn(engine)));
+            let turned = turned.unwrap_or_else(|panic| {
+                part.abandon();
+                Err(Stop::Failed(panicked(engine.rank(), &*panic)))
+            });
+            let outcome = match turned {
+                Err(Stop::Waits(rank)) => {
+                    self.waits(engine, part.which(), rank);
                     *state = State::Going(part);
                     return Turned::Waits;
                 }
@@ -367,6 +448,10 @@ impl<S: Schedule + 'static> Started<S> {
                 Err(Stop::Failed(error)) => Err(error),
             };
             engine.observer().into_iter().for_each(|observer| ends(observer, self.what, self.start));
+            match self.told.0.load(Relaxed) {
+                0 => {}
+                number => engine.end_long_wait(number),
+            }
             if let Some(event) = self.event {
                 engine.end_operation(event, outcome.is_ok());
             }
@@ -374,6 +459,15 @@ impl<S: Schedule + 'static> Started<S> {
             Turned::Ended
         })
     }
+}
+
+/// What a panic in a function of the program's becomes.
+#[cold]
+fn panicked(from: Rank, panic: &(dyn Any + Send)) -> gasworks_core::Error {
+    let said =
+        panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(|said| &**said));
+    let what = format!("the function of a collective panicked: {}", said.unwrap_or("it did not say why"));
+    gasworks_core::Error::Handler { from, what }
 }
 
 impl<M: CoreMode, S: Schedule + 'static> Machine<M> for Started<S> {

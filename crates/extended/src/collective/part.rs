@@ -2,7 +2,7 @@
 
 use super::bytes::{Bytes, Stop};
 use super::matching::{CLEAR_TO_SEND, EAGER, Matching, PIECE, Step, TeamNumber, WORDS};
-use super::round::{Round, What};
+use super::round::{Round, What, Which};
 use gasworks_core::{Category, CoreMode, Engine, Error, Members, Outgoing, Rank, SharedTeam};
 use gasworks_sync::atomic::AtomicU32;
 use gasworks_sync::{VolatileSlice, kill_point};
@@ -77,6 +77,11 @@ impl Of {
         Round::new(self.shared.as_deref(), place, self.before, self.what)
     }
 
+    /// Which collective it is.
+    pub fn which(&self) -> Which {
+        Which { what: self.what, team: self.team, before: self.before }
+    }
+
     /// The same where this rank does nothing.
     pub fn of_nothing(self) -> Self {
         Self { what: What::NOTHING, ..self }
@@ -113,6 +118,11 @@ impl<S: Schedule> Part<S> {
         let progress =
             Progress { matching, sent: 0, is_cleared: false, cleared: None, refused: None, piece, spare };
         Self { of, progress, schedule }
+    }
+
+    /// Which collective it is.
+    pub fn which(&self) -> Which {
+        self.of.which()
     }
 
     /// Goes as far as it can at once.
@@ -172,7 +182,7 @@ impl<'a> Io<'a> {
             let sent = self.progress.sent;
             if sent >= EAGER && !self.progress.is_cleared {
                 if !self.of.matching.is_cleared(self.step(step, rank), bytes.len())? {
-                    return Err(Stop::Waits);
+                    return Err(Stop::Waits(Some(rank)));
                 }
                 self.progress.is_cleared = true;
             }
@@ -234,7 +244,7 @@ impl<'a> Io<'a> {
                 self.progress.cleared = None;
                 Ok(taken)
             }
-            Ok(None) => Err(Stop::Waits),
+            Ok(None) => Err(Stop::Waits(Some(key.from))),
             Err(error) => Err(self.refuse(key, len, error)),
         }
     }

@@ -7,7 +7,8 @@ use super::bytes::{Bytes, Stop};
 use super::matching::TeamNumber;
 use gasworks_core::board::{Damage, INLINE};
 pub(crate) use gasworks_core::observe::Collective as Kind;
-use gasworks_core::{Board, Error, Members, SharedTeam};
+use gasworks_core::observe::LongWait;
+use gasworks_core::{Board, Error, Members, Rank, SharedTeam};
 use gasworks_sync::{VolatileSlice, kill_point};
 
 /// What a member is in: the kind, the root, and the bytes of each member where these are as many on all.
@@ -19,6 +20,8 @@ impl What {
     pub const NOTHING: Self = Self(1 << 63);
     /// The member has found another in something else, and does nothing any more.
     const GIVEN_UP: u64 = 1 << 62;
+    /// Its bytes are on the board.
+    const POSTED: u64 = 1 << 61;
     const KIND: u32 = 56;
     const ROOT: u32 = 40;
 
@@ -28,9 +31,14 @@ impl What {
         Self((kind as u64) << Self::KIND | root | (len as u64 & ((1 << Self::ROOT) - 1)))
     }
 
+    /// The same, of which the bytes are on the board, and not in messages.
+    pub fn posted(self) -> Self {
+        Self(self.0 | Self::POSTED)
+    }
+
     /// The kind; `None` of nothing.
     pub fn kind(self) -> Option<Kind> {
-        Kind::of(((self.0 & (Self::GIVEN_UP - 1)) >> Self::KIND) as u8)
+        Kind::of(((self.0 & (Self::POSTED - 1)) >> Self::KIND) as u8)
     }
 
     /// The bytes of each member where these are as many on all.
@@ -40,7 +48,24 @@ impl What {
 
     fn describe(self) -> String {
         let (len, name) = (self.len(), self.kind().map_or("nothing known", Kind::name));
-        format!("{name} of {len} bytes, root {}", self.0 >> Self::ROOT & 0xffff)
+        let way = if self.0 & Self::POSTED == 0 { ", by messages" } else { "" };
+        format!("{name} of {len} bytes, root {}{way}", self.0 >> Self::ROOT & 0xffff)
+    }
+}
+
+/// Which collective of which team: what it is, and how many the team had begun before.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Which {
+    pub what: What,
+    pub team: TeamNumber,
+    pub before: u64,
+}
+
+impl Which {
+    /// It takes long, and waits for this rank. Of nothing nobody is told.
+    pub fn long(self, rank: Option<Rank>) -> Option<LongWait> {
+        let (team, bytes) = ((self.team.maker, self.team.counter), self.what.len());
+        Some(LongWait { kind: self.what.kind()?, bytes, team, before: self.before, rank })
     }
 }
 
@@ -80,6 +105,11 @@ impl<'a> Round<'a> {
         self.what
     }
 
+    /// Which collective it is.
+    pub fn which(&self) -> Which {
+        Which { what: self.what, team: self.team, before: self.before() }
+    }
+
     /// How many members there are.
     pub fn size(&self) -> u32 {
         self.members.size()
@@ -97,13 +127,13 @@ impl<'a> Round<'a> {
             return Ok(());
         }
         self.board.wait_for_room(self.number, len);
-        Err(Stop::Waits)
+        Err(Stop::Waits(None))
     }
 
     /// Waits until this rank's oldest collectives are over.
     pub fn begin(&self) -> Result<(), Stop> {
         // They go on at polls.
-        if self.board.may_begin(self.number) { Ok(()) } else { Err(Stop::Waits) }
+        if self.board.may_begin(self.number) { Ok(()) } else { Err(Stop::Waits(None)) }
     }
 
     /// Posts bytes that lie in plain memory, where there is [room](Self::room).
@@ -153,7 +183,7 @@ impl<'a> Round<'a> {
         let what = match posted {
             Ok(None) => {
                 self.board.wait_for(self.number, member);
-                return Err(Stop::Waits);
+                return Err(Stop::Waits(Some(from)));
             }
             Ok(Some(theirs)) => self.differs(What(theirs)),
             Err(damage) => format!("on the board of {:?}, {damage}", self.team),
@@ -182,11 +212,12 @@ impl<'a> Round<'a> {
             match self.board.posted(member, self.number) {
                 Ok(Some(word)) if word == self.what.0 || word == What::NOTHING.0 => {}
                 posted => match self.not_posted(member, posted) {
-                    Err(Stop::Waits) => return Ok(member),
+                    Err(Stop::Waits(_)) => return Ok(member),
                     other => other?,
                 },
             }
         }
+        self.board.wait_for_nothing(self.number);
         Ok(self.size())
     }
 
@@ -226,8 +257,8 @@ impl<'a> Round<'a> {
     }
 
     /// This rank's part is over.
-    pub fn finish(&self, has_posted: bool) {
-        if self.board.finish(self.number, !has_posted) {
+    pub fn finish(&self) {
+        if self.board.finish(self.number) {
             self.shared.ring();
         }
     }

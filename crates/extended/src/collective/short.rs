@@ -62,7 +62,7 @@ impl<S: Steps> Short<S> {
         match &turned {
             Ok(()) => self.end(round),
             Err(Stop::Failed(_)) => self.fail(round),
-            Err(Stop::Waits | Stop::Busy) => {}
+            Err(Stop::Waits(_) | Stop::Busy) => {}
         }
         turned
     }
@@ -99,7 +99,7 @@ impl<S: Steps> Short<S> {
     #[inline]
     fn end(&mut self, round: &Round<'_>) {
         self.is_over = true;
-        round.finish(self.has_posted);
+        round.finish();
     }
 
     #[cold]
@@ -346,7 +346,7 @@ mod tests {
     fn is_waiting(turned: Result<(), Stop>) -> bool {
         match turned {
             Ok(()) => false,
-            Err(Stop::Waits | Stop::Busy) => true,
+            Err(Stop::Waits(_) | Stop::Busy) => true,
             Err(Stop::Failed(error)) => panic!("{error}"),
         }
     }
@@ -457,7 +457,7 @@ mod tests {
         // The third has nothing to give.
         let third = round(2, What::NOTHING);
         third.announce();
-        third.finish(true);
+        third.finish();
         assert!(round(0, what(8)).check(2).is_ok_and(|all| all == SIZE), "who needs nothing of it goes on");
         let said = fails(round(0, what(8)).wait_for(2));
         assert!(said.starts_with("message from rank 2: it was given something wrong"), "{said}");

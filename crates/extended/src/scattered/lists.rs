@@ -6,7 +6,7 @@ use crate::Error;
 /// One side of a transfer: pieces of memory in order, at addresses here or at offsets there.
 ///
 /// # Safety
-/// runs.1 of [`runs`](super::runs): it gives the same pieces each time.
+/// runs.1 of the module `runs`: it gives the same pieces each time.
 pub unsafe trait Side<Place>: Copy {
     /// Where a piece is and how many bytes it has; `None` behind the last one.
     fn piece(&self, number: usize) -> Option<(Place, usize)>;

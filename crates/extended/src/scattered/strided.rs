@@ -202,7 +202,7 @@ impl Strided {
     }
 }
 
-// SAFETY: runs.1 of [`runs`](super::runs): its fields do not change, and all of its elements are measured.
+// SAFETY: runs.1 of [`super::runs`]: its fields do not change, and all of its elements are measured.
 unsafe impl Runs for Strided {
     fn measure(&self) -> Result<Option<Measure>, Error> {
         Ok(self.measure)

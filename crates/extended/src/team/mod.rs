@@ -79,7 +79,7 @@ impl Team {
         // Which round it is is known when the place is taken.
         let has_board = is_short && self.members.size() > 1 && self.shared.as_ref()?.board().is_some();
         let before = if has_board { self.take_place() } else { return None };
-        Round::new(self.shared(), place, before, what)
+        Round::new(self.shared(), place, before, what.posted())
     }
 }
 

@@ -27,6 +27,7 @@ pub const CASES: &[Case] = &[
     ("environment", environment),
     ("binding", binding),
     ("many_ranks", many_ranks),
+    ("a_process_is_in_a_thousand_jobs", a_process_is_in_a_thousand_jobs),
     ("a_closed_reader", a_closed_reader),
     ("a_slow_reader", a_slow_reader),
     ("nobody_reads", nobody_reads),
@@ -93,6 +94,12 @@ pub fn expect(output: &Output, code: i32, words: &[&str]) {
     }
     let told = text.lines().filter(|line| line.starts_with("gasrun: ")).count();
     assert_eq!(told, usize::from(!words.is_empty()), "one message, if any: {text}");
+}
+
+/// Whose descriptors, threads, mappings and memory are as many after them as before.
+fn a_process_is_in_a_thousand_jobs() {
+    let me = std::env::current_exe().expect("a path");
+    expect(&run(&["-n", "2", me.to_str().expect("text"), "program", "again"]), 0, &[]);
 }
 
 fn codes() {

@@ -14,6 +14,7 @@ use crate::hosts::{Pretend, agent_of, me};
 pub const CASES: &[Case] = &[
     ("a_rank_in_a_loop_is_named", a_rank_in_a_loop_is_named),
     ("barriers_by_messages_are_seen", barriers_by_messages_are_seen),
+    ("collectives_that_wait_are_told", collectives_that_wait_are_told),
     ("credits_that_are_out_are_told", credits_that_are_out_are_told),
     ("how_given_memory_is_reached_is_told", how_given_memory_is_reached_is_told),
     ("a_job_is_asked_by_signal", a_job_is_asked_by_signal),
@@ -121,6 +122,29 @@ fn barriers_by_messages_are_seen() {
     for algorithm in ["AMCENTRAL", "AMDISSEM"] {
         let job = Hanging::program(4, "hang-in-a-loop", &[("GASNET_BARRIER", algorithm)]);
         job.says(&["ranks 0-2: in barrier 3, which waits for rank 3\nrank 3: in no barrier, after 2\n"]);
+    }
+}
+
+/// Of four ranks the odd ones are a team, whose second does not come; the even ones have done theirs, and wait for it in everyone's. In shared memory and by
+/// messages.
+fn collectives_that_wait_are_told() {
+    for algorithm in ["AUTO", "AMDISSEM"] {
+        let job = Hanging::program(4, "hang-in-a-collective", &[("GASNET_BARRIER", algorithm)]);
+        // On a board all wait for the root, by messages each for the one before it in a tree.
+        let root = if algorithm == "AUTO" { "3\n" } else { "" };
+        let wanted = [
+            &*format!("in broadcast of 9 bytes, collective 1 of everyone, which waits for rank {root}"),
+            "in all_gather of 12 bytes, collective 0 of team 1:1, which waits for rank 3\n",
+            "in reduce_all of 8 bytes, collective 1 of team 1:1, which waits for rank 3\n",
+        ];
+        let deadline = Instant::now() + Duration::from_secs(20);
+        loop {
+            let text = job.says(&wanted);
+            match wanted.map(|line| text.matches(line).count()) {
+                [2, 1, 1] => break,
+                _ => assert!(Instant::now() < deadline, "{text}"),
+            }
+        }
     }
 }
 

@@ -24,11 +24,13 @@ pub fn act(action: &str) -> ExitCode {
     let outcome = match action {
         "counts" => counts(),
         "collectives" => collectives(),
+        "again" => again(),
         "die-in-a-handler" => die_in_a_handler(),
         "die-with-given-memory" => with_given_memory(true),
         "hang-with-given-memory" => with_given_memory(false),
         "hang-in-a-loop" => hang_in_a_loop(),
         "hang-in-a-wait" => hang_in_a_wait(),
+        "hang-in-a-collective" => hang_in_a_collective(),
         _ => Err(Error::Program(format!("no action {action:?}"))),
     };
     match outcome {
@@ -42,6 +44,47 @@ pub fn act(action: &str) -> ExitCode {
 
 fn open(table: Table<Seq>) -> Result<Job<Seq>, Error> {
     Job::open(Config::from_env()?.segment(1 << 20), table)
+}
+
+/// So many jobs after the first ones, by which a process is settled.
+const JOBS: u32 = 1000;
+const FIRST_JOBS: u32 = 20;
+
+/// What a process has open, how many threads and mappings it has, and the bytes that it has of its own.
+fn held() -> [usize; 4] {
+    let count = |place: &str| std::fs::read_dir(place).expect("a folder").count();
+    let maps = std::fs::read_to_string("/proc/self/maps").expect("a file");
+    let own = gasworks_os::memory_use::own().expect("known").anonymous;
+    [count("/proc/self/fd"), count("/proc/self/task"), maps.lines().count(), own as usize]
+}
+
+/// Many jobs one after the other, in each of which ranks meet, make a team, put and do collectives; nothing of a job is left.
+fn again() -> Result<(), Error> {
+    let mut first = None;
+    for number in 0..FIRST_JOBS + JOBS {
+        let job = open(Table::new())?;
+        let agent = job.agent()?;
+        let next = agent.segment((agent.rank() + 1) % agent.ranks())?;
+        agent.put_value(next.at::<u32>(0, 1)?, number)?;
+        let team = job.everyone().split(&agent, Some(0), -i64::from(agent.rank()))?.expect("a team");
+        let mut sum = [number; 2];
+        team.reduce_all(&agent, &mut sum, |a, b| a + b)?;
+        agent.on(&team).barrier()?;
+        let got: u32 = agent.get_value(agent.segment(agent.rank())?.at(0, 1)?)?;
+        if sum != [agent.ranks() * number; 2] || got != number {
+            return Err(Error::Program(format!("job {number}: {sum:?} and {got}")));
+        }
+        drop(team);
+        job.close()?;
+        if number + 1 == FIRST_JOBS {
+            first = Some(held());
+        }
+    }
+    let (first, last) = (first.expect("there were some"), held());
+    if last[..3] != first[..3] || last[3] > first[3] + (1 << 20) {
+        return Err(Error::Program(format!("after {FIRST_JOBS} jobs {first:?}, after {JOBS} more {last:?}")));
+    }
+    Ok(())
 }
 
 fn collectives() -> Result<(), Error> {
@@ -166,6 +209,26 @@ fn with_given_memory(dies: bool) -> Result<(), Error> {
 }
 
 /// Rank 0 uses up its credits for rank 1, which polls no more; rank 0 then waits for a credit.
+/// The last rank stays away from two collectives of its team, of which one is begun by the others and one waited for.
+fn hang_in_a_collective() -> Result<(), Error> {
+    let job = open(Table::new())?;
+    let agent = job.agent()?;
+    let team =
+        job.everyone().split(&agent, Some(agent.rank() % 2), 0)?.expect("a rank with a colour has a team");
+    agent.barrier()?;
+    if agent.rank() + 1 == agent.ranks() {
+        std::thread::sleep(Duration::from_secs(50));
+        return Ok(());
+    }
+    if agent.rank() == 0 {
+        println!("it hangs");
+    }
+    let begun = team.begin_all_gather(&agent, vec![agent.rank(); 3])?;
+    team.reduce_all(&agent, &mut [1u64], |a, b| a + b)?;
+    begun.wait(&agent)?;
+    job.everyone().broadcast(&agent, agent.ranks() - 1, &mut [0u8; 9])
+}
+
 fn hang_in_a_wait() -> Result<(), Error> {
     let mut table = Table::new();
     let nothing = table.short_request("nothing", |_: Request<'_, Seq>, _: u32| ())?;

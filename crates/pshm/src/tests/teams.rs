@@ -228,7 +228,7 @@ fn exchange(team: &dyn SharedTeam, me: u32, members: u32, round: u64) -> Vec<[u8
         bytes
     };
     let all = (0..members).map(of).collect();
-    if board.finish(round, true) {
+    if board.finish(round) {
         team.ring();
     }
     all
@@ -295,7 +295,7 @@ fn a_sleeper_at_a_board_is_woken_by_who_posts() {
                 let took = start.elapsed();
                 assert!(took >= Duration::from_millis(20) && took < long, "it was not woken");
             }
-            let _ = board.finish(1, false);
+            let _ = board.finish(1);
         }
         assert_eq!(pass(&barrier, Name::Any), Name::Any);
     });

@@ -50,14 +50,14 @@ fn what_is_posted_is_whole_and_stays() {
                 // Free for the round that has the same line next.
                 other.1[round as usize % 2].write(round as u32);
                 let _ = board.post(round, 10 * round, &[round as u8; 8]);
-                let _ = board.finish(round, false);
+                let _ = board.finish(round);
             }
         });
         let board = view(&shared.0, 0);
         for round in 1..=3 {
             assert_eq!(await_post(&board, 1, round), (10 * round, [round as u8; 8]));
             assert_eq!(shared.1[round as usize % 2].read(), round as u32);
-            let _ = board.finish(round, true);
+            let _ = board.finish(round);
         }
         writer.join().expect("the writer");
     });
@@ -72,9 +72,9 @@ fn room_that_another_thread_has_found_is_room() {
         let reader = thread::spawn(move || {
             let board = view(&shared.0, 1);
             assert_eq!(shared.1.read(), 0);
-            let _ = board.finish(1, false);
+            let _ = board.finish(1);
         });
-        let _ = board.finish(1, false);
+        let _ = board.finish(1);
         let found = board.clone();
         let finder = thread::spawn(move || {
             let _ = found.has_room(3, 8);
@@ -98,12 +98,12 @@ fn rounds_that_end_in_any_order_are_over_when_both_are() {
         let threads = [1, 2].map(|round: u64| {
             thread::spawn(move || {
                 assert_eq!(shared.1[round as usize - 1].read(), 0);
-                let _ = reader.finish(round, false);
+                let _ = reader.finish(round);
             })
         });
         let board = view(&shared.0, 0);
         for round in [1, 2] {
-            let _ = board.finish(round, false);
+            let _ = board.finish(round);
         }
         if board.has_room(4, 8) {
             shared.1.iter().for_each(|contents| contents.write(1));
@@ -143,12 +143,12 @@ fn nobody_sleeps_through_the_end_of_a_round() {
         let shared = Arc::new((cells::<2>(), Doorbell::new()));
         let other = shared.clone();
         let reader = thread::spawn(move || {
-            if view(&other.0, 1).finish(1, true) {
+            if view(&other.0, 1).finish(1) {
                 let _ = other.1.ring();
             }
         });
         let board = view(&shared.0, 0);
-        let _ = board.finish(1, false);
+        let _ = board.finish(1);
         board.wait_for_room(3, 8);
         let ticket = shared.1.ticket();
         let asleep = board.arm().then_some(ticket);
@@ -196,14 +196,14 @@ fn a_cell_is_as_good_as_new_once_all_have_left() {
             if let Ok(Some(what)) = board.posted(0, 1) {
                 assert_eq!(what, 8);
             }
-            let _ = board.finish(1, false);
+            let _ = board.finish(1);
             other.1.iter().for_each(Meeting::leave);
         });
         let board = view(&shared.0, 0);
         let _ = board.post(1, 8, &[2; 8]);
         board.wait_for(1, 1);
         let _ = board.arm();
-        let _ = board.finish(1, false);
+        let _ = board.finish(1);
         shared.1.iter().for_each(Meeting::leave);
         if shared.1[0].renew(2) {
             let cell = &shared.0[0];
@@ -214,7 +214,7 @@ fn a_cell_is_as_good_as_new_once_all_have_left() {
                 assert!(board.has_room(round, 8));
                 assert!(!board.post(round, round, &[]), "somebody seems to be asleep");
                 assert_eq!(board.posted(0, round), Ok(Some(round)));
-                assert!(!board.finish(round, true));
+                assert!(!board.finish(round));
             }
         }
         thread.join().expect("the other member");
