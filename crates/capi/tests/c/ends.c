@@ -382,6 +382,8 @@ static void atomics(void) {
   gex_AD_Destroy(ad);
   if (is("atomic-destroyed")) ADD_8(ad, &was, 0, own, GEX_OP_FADD, 0);
   if (is("atomic-destroyed-twice")) gex_AD_Destroy(ad);
+}
+
 /* Of scattered transfers. */
 static void scattered(void) {
   const ptrdiff_t far[] = {GASNET_PAGESIZE}, near[] = {1};

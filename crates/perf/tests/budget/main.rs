@@ -49,7 +49,6 @@ const OPERATIONS: &[&str] = &[
     "collective:broadcast-8",
     "collective:broadcast-1024",
     "collective:reduce-8",
-    "collective:reduce-1024",
 ];
 
 /// Operations of programs in C, as `gascount-c` names them; in `ci/counts` they follow `c/`.
