@@ -4,7 +4,8 @@
 //! As in the crate, and collective.1 of [`crate::collective`].
 
 use crate::collective::{Elements, begins, bring, buffer, start};
-use crate::face::{FaceMode, fail, went};
+use crate::face::{Face, FaceMode, fail, went};
+use crate::known::Found;
 use crate::layout::{Event, Team};
 use gasworks_extended::team::{Lengths, Meets, Start};
 use gasworks_sync::VolatileSlice;
@@ -84,6 +85,36 @@ fn place(lengths: Lengths<'_>, len: usize, own: u32) -> usize {
     }
 }
 
+/// What a rooted collective goes by: the blocks of all, which the root alone has, and this member's own.
+struct Rooted<M: FaceMode> {
+    face: &'static Face<M>,
+    known: Found<'static, M>,
+    all: VolatileSlice<'static>,
+    own: VolatileSlice<'static>,
+    lengths: Lengths<'static>,
+}
+
+/// Looks at what a rooted collective is given: `each` says how many bytes each has, or all have `len`.
+///
+/// # Safety
+/// capi.1; collective.1 until the event is done. The lengths are used during the call alone.
+unsafe fn rooted<M: FaceMode>(
+    call: &str,
+    (team, root): (*const Team, u32),
+    (all, own): (*const c_void, *const c_void),
+    (len, each): (usize, Option<*const usize>),
+) -> Rooted<M> {
+    let (face, known) = begins::<M>(call, team, Some(root));
+    let (size, is_root) = (known.members().size(), root == known.team.own());
+    // SAFETY: capi.1: C says so of the lengths at the root, which alone are looked at.
+    let (lengths, all_len) = unsafe { blocks(call, (len, each), size, is_root) };
+    // SAFETY: collective.1: C says so; the blocks of all are the root's alone.
+    let (all, own) =
+        unsafe { (buffer(call, all, if is_root { all_len } else { 0 }), buffer(call, own, len)) };
+    fit(call, own, all, Some(place(lengths, len, known.team.own())));
+    Rooted { face, known, all, own, lengths }
+}
+
 /// Gathers at a member, `each` says how many bytes of each, or all have `len`.
 ///
 /// # Safety
@@ -92,17 +123,12 @@ pub unsafe fn gather<M: FaceMode>(
     call: &str,
     (team, root): (*const Team, u32),
     (dest, source): Buffers,
-    (len, each): (usize, Option<*const usize>),
+    lengths: (usize, Option<*const usize>),
     meets: Meets,
 ) -> Event {
-    let (face, known) = begins::<M>(call, team, Some(root));
-    let (size, is_root) = (known.members().size(), root == known.team.own());
-    // SAFETY: capi.1: C says so of the lengths at the root, which alone are looked at.
-    let (lengths, all) = unsafe { blocks(call, (len, each), size, is_root) };
-    // SAFETY: collective.1: C says so; the place for all is the root's alone.
-    let (all, own) =
-        unsafe { (buffer(call, dest, if is_root { all } else { 0 }), buffer(call, source, len)) };
-    fit(call, own, all, Some(place(lengths, len, known.team.own())));
+    // SAFETY: capi.1, collective.1: C says so.
+    let Rooted { face, known, all, own, lengths } =
+        unsafe { rooted::<M>(call, (team, root), (dest, source), lengths) };
     let (teams, _) = face.job.teams();
     let begun = teams.begin_gather(face.engine(), &known.team, start(meets), (root, own), (all, lengths));
     went(call, begun).0.into_bits() as Event
@@ -116,17 +142,12 @@ pub unsafe fn scatter<M: FaceMode>(
     call: &str,
     (team, root): (*const Team, u32),
     (dest, source): Buffers,
-    (len, each): (usize, Option<*const usize>),
+    lengths: (usize, Option<*const usize>),
     meets: Meets,
 ) -> Event {
-    let (face, known) = begins::<M>(call, team, Some(root));
-    let (size, is_root) = (known.members().size(), root == known.team.own());
-    // SAFETY: capi.1: C says so of the lengths at the root, which alone are looked at.
-    let (lengths, all) = unsafe { blocks(call, (len, each), size, is_root) };
-    // SAFETY: collective.1: C says so; what all get is the root's alone.
-    let (all, own) =
-        unsafe { (buffer(call, source, if is_root { all } else { 0 }), buffer(call, dest, len)) };
-    fit(call, own, all, Some(place(lengths, len, known.team.own())));
+    // SAFETY: capi.1, collective.1: C says so.
+    let Rooted { face, known, all, own, lengths } =
+        unsafe { rooted::<M>(call, (team, root), (source, dest), lengths) };
     let (teams, _) = face.job.teams();
     let begun = teams.begin_scatter(face.engine(), &known.team, start(meets), (all, lengths), (root, own));
     went(call, begun).0.into_bits() as Event

@@ -22,6 +22,19 @@ unsafe fn bytes_in<T: Pod>(values: &mut Vec<T>) -> VolatileSlice<'static> {
     unsafe { bytes.borrow() }
 }
 
+/// The bytes of two vectors, and a beginning that keeps both.
+///
+/// # Safety
+/// begun.1: the collective that begins so alone uses the slices.
+unsafe fn both<M: ThreadMode, T: Pod + Send + Sync>(
+    mut first: Vec<T>,
+    mut second: Vec<T>,
+) -> (VolatileSlice<'static>, VolatileSlice<'static>, Start<M>) {
+    // SAFETY: begun.1: both are kept by what is returned with them, and then by the collective.
+    let (one, other) = unsafe { (bytes_in(&mut first), bytes_in(&mut second)) };
+    (one, other, Start { keep: Some(M::keep((first, second))), ..Start::default() })
+}
+
 /// # Collectives with an event
 /// As those without, of values that are given to them and come back with the [`Event`], which can be tested, waited for, or awaited. Several may be under way.
 ///
@@ -135,13 +148,12 @@ impl<'job, M: ThreadMode> Team<'job, M> {
         &self,
         _agent: &Agent<'_, M>,
         root: u32,
-        mut own: Vec<T>,
+        own: Vec<T>,
     ) -> Result<Event<'job, M, Vec<T>>, Error> {
         let (engine, teams, team) = self.parts();
-        let mut all = self.room::<T>(own.len(), root == team.own())?;
+        let all = self.room::<T>(own.len(), root == team.own())?;
         // SAFETY: begun.1: the collective keeps `own` and `all` until its event is done.
-        let (given, place) = unsafe { (bytes_in(&mut own), bytes_in(&mut all)) };
-        let start = Start { keep: Some(M::keep((own, all))), ..Start::default() };
+        let (given, place, start) = unsafe { both(own, all) };
         let begun = teams.begin_gather(engine, team, start, (root, given), (place, Lengths::Equal))?;
         Ok(Event::new(engine, begun, second::<M, T>))
     }
@@ -154,16 +166,15 @@ impl<'job, M: ThreadMode> Team<'job, M> {
         &self,
         _agent: &Agent<'_, M>,
         root: u32,
-        mut all: Vec<T>,
+        all: Vec<T>,
         count: usize,
     ) -> Result<Event<'job, M, Vec<T>>, Error> {
         let (engine, teams, team) = self.parts();
         // It has its turn among the team's collectives all the same.
         let wrong = bytes_of::<T>(count).err();
-        let mut own = vec![T::zeroed(); if wrong.is_some() { 0 } else { count }];
+        let own = vec![T::zeroed(); if wrong.is_some() { 0 } else { count }];
         // SAFETY: begun.1: the collective keeps `all` and `own` until its event is done.
-        let (given, place) = unsafe { (bytes_in(&mut all), bytes_in(&mut own)) };
-        let start = Start { keep: Some(M::keep((all, own))), ..Start::default() };
+        let (given, place, start) = unsafe { both(all, own) };
         let begun = teams.begin_scatter(engine, team, start, (given, Lengths::Equal), (root, place));
         let begun = wrong.map_or(Ok(()), Err).and(Ok(begun?))?;
         Ok(Event::new(engine, begun, second::<M, T>))
@@ -176,14 +187,13 @@ impl<'job, M: ThreadMode> Team<'job, M> {
     pub fn begin_all_gather<T: Pod + Send + Sync>(
         &self,
         _agent: &Agent<'_, M>,
-        mut own: Vec<T>,
+        own: Vec<T>,
     ) -> Result<Event<'job, M, Vec<T>>, Error> {
         let (engine, teams, team) = self.parts();
-        let mut all = self.room::<T>(own.len(), true)?;
+        let all = self.room::<T>(own.len(), true)?;
         // SAFETY: begun.1: the collective keeps `own` and `all` until its event is done.
-        let places = unsafe { (bytes_in(&mut own), bytes_in(&mut all)) };
-        let start = Start { keep: Some(M::keep((own, all))), ..Start::default() };
-        let begun = teams.begin_all_gather(engine, team, start, places)?;
+        let (given, place, start) = unsafe { both(own, all) };
+        let begun = teams.begin_all_gather(engine, team, start, (given, place))?;
         Ok(Event::new(engine, begun, second::<M, T>))
     }
 
@@ -194,14 +204,13 @@ impl<'job, M: ThreadMode> Team<'job, M> {
     pub fn begin_all_to_all<T: Pod + Send + Sync>(
         &self,
         _agent: &Agent<'_, M>,
-        mut to: Vec<T>,
+        to: Vec<T>,
     ) -> Result<Event<'job, M, Vec<T>>, Error> {
         let (engine, teams, team) = self.parts();
-        let mut from = vec![T::zeroed(); to.len()];
+        let from = vec![T::zeroed(); to.len()];
         // SAFETY: begun.1: the collective keeps `to` and `from` until its event is done.
-        let places = unsafe { (bytes_in(&mut to), bytes_in(&mut from)) };
-        let start = Start { keep: Some(M::keep((to, from))), ..Start::default() };
-        let begun = teams.begin_all_to_all(engine, team, start, places, None)?;
+        let (given, place, start) = unsafe { both(to, from) };
+        let begun = teams.begin_all_to_all(engine, team, start, (given, place), None)?;
         Ok(Event::new(engine, begun, second::<M, T>))
     }
 

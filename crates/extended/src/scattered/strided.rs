@@ -256,7 +256,7 @@ impl Iterator for Walk<'_> {
             }
             let mut number = self.row;
             (self.local, self.remote, self.left) = (self.of.local, self.of.remote, self.of.row().count);
-            for outer in self.of.dimensions.all().iter().skip(1) {
+            for outer in self.of.dimensions.all().get(1..).unwrap_or_default() {
                 let at = (number % outer.count as u64) as isize;
                 number /= outer.count as u64;
                 // strided.1: what is passed on the way may be outside, what is come to is not.
