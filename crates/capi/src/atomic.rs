@@ -7,14 +7,16 @@
 
 use crate::check::is_object;
 use crate::face::{Face, FaceMode, by_address, fail, went};
+use crate::known::Found;
 use crate::layout::{AtomicDomain, Event, Flags, IMMEDIATE, Kind, NO_OP, OK, PAIRS, Team};
 use gasworks_extended::atomic::{By, Domain, Favor, Operation};
 use gasworks_extended::event::Event as Started;
 use gasworks_extended::{Error, Implicit};
 use gasworks_memory::Row;
 use gasworks_memory::atomic::{Change, Ops, Type, Update};
+use std::any::Any;
 use std::ffi::{c_int, c_uint, c_void};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 /// `GEX_FLAG_AD_FAVOR_MY_RANK` and `GEX_FLAG_AD_FAVOR_MY_NBRHD`.
 const FAVOR_NEAR: Flags = 1 << 0 | 1 << 1;
@@ -30,6 +32,8 @@ const RANK_IS_JOB_RANK: Flags = 1 << 13;
 struct Made {
     shown: AtomicDomain,
     domain: Domain,
+    /// What has the rows that are shown, so that they stay where the team is destroyed before the domain is.
+    keeps: Option<Arc<dyn Any>>,
 }
 
 /// An object that nobody has.
@@ -66,7 +70,8 @@ pub unsafe fn create<M: FaceMode>(
     if place.is_null() {
         fail(CALL, "there is no place for the domain");
     }
-    let team: *const Team = face.team(CALL, team).handle;
+    let found = face.team(CALL, team);
+    let team: *const Team = found.handle;
     let Some(known) = type_of(of) else { fail(CALL, format!("{of:#x} is no type")) };
     let favor = if flags & FAVOR_NEAR != 0 { Favor::Near } else { Favor::Far };
     let domain = Domain::new(face.engine(), known, Ops::from_bits_retain(operations), favor);
@@ -77,7 +82,11 @@ pub unsafe fn create<M: FaceMode>(
     let ((rows, pitch), (job_rows, job_pitch)) = (own, everyone);
     let cdata = std::ptr::null();
     let shown = AtomicDomain { cdata, kind, flags, team, of, operations, rows, pitch, job_rows, job_pitch };
-    let made = Made { shown, domain };
+    let keeps = match found {
+        Found::Everyone(_) => None,
+        Found::Other(known) => Some(known as Arc<dyn Any>),
+    };
+    let made = Made { shown, domain, keeps };
     let object = match spare().pop() {
         Some(Spare(object)) => {
             // SAFETY: atomic.2: the object stays, and was nobody's.
@@ -121,6 +130,8 @@ pub unsafe fn destroy<M: FaceMode>(domain: *mut AtomicDomain) {
     shown.kind = Kind::Gone as u32;
     // What is inline asks the library, which says so.
     (shown.rows, shown.pitch, shown.job_rows, shown.job_pitch) = (closed, 0, closed, 0);
+    // SAFETY: atomic.2: the object stays; capi.1: nobody else uses it now.
+    drop(unsafe { (*made).keeps.take() });
     spare().push(Spare(made));
 }
 

@@ -298,6 +298,7 @@ static void make_teams(void) {
 static void teams(void) {
   gex_EP_Location_t members[2] = {{0, 0}, {1, 0}};
   gex_TM_t made, gone = pair_of_ranks;
+  gex_AD_t ad = GEX_AD_INVALID;
   void *text = bytes;
   if (is("team-none-split")) gex_TM_Split(&made, GEX_TM_INVALID, 0, 0, NULL, 0, 0);
   if (is("team-pair-split")) gex_TM_Split(&made, gex_TM_Pair(ep, 0), 0, 0, NULL, 0, 0);
@@ -314,6 +315,9 @@ static void teams(void) {
   if (is("team-destroyed") || is("team-destroyed-asked")) gex_TM_Destroy(gone, NULL, GEX_FLAG_GLOBALLY_QUIESCED);
   if (is("team-destroyed")) gex_Coll_BarrierNB(gone, 0); /* at team-destroyed */
   if (is("team-destroyed-asked")) gex_TM_QueryRank(gone); /* at team-destroyed-asked */
+  if (is("team-gone-under-domain")) gex_AD_Create(&ad, gone, GEX_DT_I64, GEX_OP_ADD, 0);
+  if (is("team-gone-under-domain")) gex_TM_Destroy(gone, NULL, GEX_FLAG_GLOBALLY_QUIESCED);
+  if (is("team-gone-under-domain")) gex_AD_OpNB_I64(ad, NULL, 0, own, GEX_OP_ADD, 1, 0, 0); /* at team-gone-under-domain */
   if (is("team-message-to-nobody")) gex_AM_RequestShort0(pair_of_ranks, 2, 202, 0);
   if (is("team-put-to-nobody")) gex_RMA_PutBlocking(pair_of_ranks, 2, own, bytes, 4, 0);
   if (is("team-root-is-nobody")) gex_Coll_BroadcastNB(pair_of_ranks, 2, bytes, bytes, 4, 0);

@@ -392,6 +392,7 @@ const TEAMS: &[Wrong] = &[
     ("team-destroyed-in-use", "gex_TM_Destroy: barrier 1 of the team is under way", Same),
     ("team-destroyed", " is no team", Same),
     ("team-destroyed-asked", " is no team, but a destroyed object", GoesOn),
+    ("team-gone-under-domain", " is no team", GoesOn),
     ("team-message-to-nobody", "gex_AM_RequestShort: there is no rank 2: the team has 2", Same),
     ("team-put-to-nobody", "gex_RMA_PutBlocking: there is no rank 2: the team has 2", Same),
     ("team-root-is-nobody", "gex_Coll_BroadcastNB: there is no rank 2: the team has 2", Same),
