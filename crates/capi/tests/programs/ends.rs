@@ -118,7 +118,7 @@ pub fn cases() -> Vec<Case> {
 fn gives_all_up(log: &Log, way: &str, mode: usize) -> Result<()> {
     let folder = log.scratch()?;
     let program = Program { conduit: CONDUITS[1], ..Program::usual("left", mode) };
-    let job = program.job(log, &folder, 2)?.arg(way).arg(&folder);
+    let job = program.job(log, 2)?.arg(way).arg(&folder);
     log.run_ok(&job.env("GASWORKS_UGNI_WITNESS", folder.join("seen")))?;
     let mut ranks = 0;
     for entry in std::fs::read_dir(&folder)?.flatten() {
@@ -141,7 +141,7 @@ fn gives_all_up(log: &Log, way: &str, mode: usize) -> Result<()> {
 
 /// The exit code of a job is the launcher's, and the launcher had to kill no rank.
 fn ends_with(log: &Log, mode: usize, way: &str, code: i32, handlers: usize) -> Result<()> {
-    let ended = log.run(&Program::usual("ends", mode).job(log, &log.scratch()?, 3)?.arg(way))?;
+    let ended = log.run(&Program::usual("ends", mode).job(log, 3)?.arg(way))?;
     let found = ended.status.and_then(|status| status.code());
     ensure!(found == Some(code), "{}, not code {code}", ended.how());
     ensure!(!ended.output.contains("was killed"), "it did not end by itself");
@@ -153,7 +153,7 @@ fn ends_with(log: &Log, mode: usize, way: &str, code: i32, handlers: usize) -> R
 /// What the program has written is in its files, whether or not it closed them; its functions for the end ran, if `exit` does it.
 fn leaves_nothing(log: &Log, way: &str, code: i32, by_exit: bool, language: Language) -> Result<()> {
     let folder = log.scratch()?;
-    let job = Program { language, ..Program::usual("left", 2) }.job(log, &folder, 2)?;
+    let job = Program { language, ..Program::usual("left", 2) }.job(log, 2)?;
     let ended = log.run(&job.arg(way).arg(&folder).env("GASNET_EXITTIMEOUT", "3"))?;
     let found = ended.status.and_then(|status| status.code());
     ensure!(found == Some(code), "{}, not code {code}", ended.how());
@@ -183,7 +183,7 @@ fn closed_early(log: &Log, way: &str) -> Result<()> {
     let file = folder.join("data");
     std::fs::write(&file, "").context("a file")?;
     let (way, exits) = way.split_once("-and-").map_or((way, None), |(way, exits)| (way, Some(exits)));
-    let job = Program::usual("closes", 2).job(log, &folder, 2)?.arg(way).arg(&file);
+    let job = Program::usual("closes", 2).job(log, 2)?.arg(way).arg(&file);
     let ended = log.run(&exits.into_iter().fold(job, |job, exits| job.arg(exits)).limit(20))?;
     ensure!(ended.status.and_then(|status| status.code()) == Some(1), "{}, not code 1", ended.how());
     let said = "rank 1: the program has closed descriptor";
@@ -194,7 +194,7 @@ fn closed_early(log: &Log, way: &str) -> Result<()> {
 
 /// Where what queues and barrier are counted by cannot be, the rank that waits there says so.
 fn damage_is_found(log: &Log, byte: u8, bytes: usize) -> Result<()> {
-    let job = Program::usual("damaged", 0).job(log, &log.scratch()?, 2)?;
+    let job = Program::usual("damaged", 0).job(log, 2)?;
     let ended = log.run(&job.arg(byte.to_string()).arg(bytes.to_string()).limit(20))?;
     ensure!(ended.status.and_then(|status| status.code()) == Some(1), "{}, not code 1", ended.how());
     ensure!(ended.output.contains("is corrupt: "), "nobody says what is corrupt");
@@ -204,7 +204,7 @@ fn damage_is_found(log: &Log, byte: u8, bytes: usize) -> Result<()> {
 /// In a debug build of `seq` a second thread that communicates is named, and no other is.
 fn second_thread(log: &Log, mode: usize) -> Result<()> {
     let program = Program { options: DEBUG, ..Program::usual("second", mode) };
-    let ended = log.run(&program.job(log, &log.scratch()?, 2)?)?;
+    let ended = log.run(&program.job(log, 2)?)?;
     let is_seq = MODES[mode].0 == "seq";
     let found = ended.status.and_then(|status| status.code());
     ensure!(found == Some(is_seq.into()), "{}", ended.how());
@@ -218,7 +218,7 @@ fn second_thread(log: &Log, mode: usize) -> Result<()> {
 
 /// The handler of a signal does without memory; a killed process is killed by its signal.
 fn handler_allocates_nothing(log: &Log, signal: i32, settings: Variables, by_another: bool) -> Result<()> {
-    let job = Program::usual("handlers", 2).job(log, &log.scratch()?, 2)?.arg(signal.to_string());
+    let job = Program::usual("handlers", 2).job(log, 2)?.arg(signal.to_string());
     let job = if by_another { job.arg("waits") } else { job };
     let job = settings.iter().fold(job, |job, (name, value)| job.env(name, value));
     if [libc::SIGUSR1, libc::SIGUSR2].contains(&signal) {

@@ -256,13 +256,13 @@ pub fn cases() -> Vec<Case> {
 fn signals_are_the_programs(log: &Log, conduit: &'static str, mode: usize) -> Result<()> {
     let program = Program { conduit, options: "-O1 -rdynamic", ..Program::usual("signals", mode) };
     let progress = if MODES[mode].0 == "par" { "1" } else { "0" };
-    let job = program.job(log, &log.scratch()?, 3)?.env("GASWORKS_PROGRESS_THREAD", progress);
+    let job = program.job(log, 3)?.env("GASWORKS_PROGRESS_THREAD", progress);
     comes_to_its_end(log, &job, "signals")
 }
 
 /// `settings.c`, which exports its names, so that a backtrace has them.
 fn compiled(log: &Log) -> Result<PathBuf> {
-    Program { options: "-O1 -rdynamic", ..Program::usual("settings", 2) }.compile(log, &log.scratch()?)
+    Program { options: "-O1 -rdynamic", ..Program::usual("settings", 2) }.compile(log)
 }
 
 fn judge(ended: &Ended, ends_well: bool, says: &[&str]) -> Result<()> {

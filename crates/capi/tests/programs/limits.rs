@@ -113,7 +113,7 @@ pub fn cases() -> Vec<Case> {
 }
 
 fn compiled(log: &Log) -> Result<std::path::PathBuf> {
-    Program::usual("limits", 0).compile(log, &log.scratch()?)
+    Program::usual("limits", 0).compile(log)
 }
 
 fn holds(log: &Log, limit: &Limit) -> Result<()> {

@@ -1,9 +1,12 @@
 //! The programs of `crates/capi/tests/c`: compiled as clients compile theirs, and started as jobs.
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use gasworks_testkit::c::{CONDUITS, MODES, compiler, linking};
+use gasworks_testkit::files::newest;
 use gasworks_testkit::programs::{self, Fixture};
 use gasworks_testkit::{Cmd, Log, nic};
+use std::fs::File;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 
 /// Programs that any number of ranks can run, and whether they start threads.
@@ -75,9 +78,12 @@ pub const DEBUG: &str = "-O0 -g -DGASNET_DEBUG=1";
 /// The kinds of builds, with their part of a case's name.
 pub const BUILDS: [(&str, &str); 2] = [("optimised", OPTIMISED), ("debug", DEBUG)];
 
+/// Where the sources are.
+const SOURCES: &str = "crates/capi/tests/c";
+
 /// The source of a program.
 pub fn source(name: &str) -> PathBuf {
-    gasworks_testkit::root().join(format!("crates/capi/tests/c/{name}.c"))
+    gasworks_testkit::root().join(format!("{SOURCES}/{name}.c"))
 }
 
 /// A program, and how it is compiled.
@@ -101,22 +107,36 @@ impl Program {
         Self { name, conduit: CONDUITS[0], mode, language: LANGUAGES[0], options: OPTIMISED }
     }
 
-    /// Compiles it into the folder `dir`.
-    pub fn compile(&self, log: &Log, dir: &Path) -> Result<PathBuf> {
+    /// The program, compiled unless that has been done for an earlier case: nobody changes it.
+    pub fn compile(&self, log: &Log) -> Result<PathBuf> {
         let Self { name, conduit, mode, language, options } = *self;
         let (laid_out, (mode, define)) = (Fixture::C.get()?, MODES[mode]);
         let kind = BUILDS.iter().find(|(_, of_build)| *of_build == options).map_or("other", |(kind, _)| kind);
-        let program = dir.join(format!("{name}-{conduit}-{mode}-{}-{kind}", language.name));
         let compile =
             compiler(language.cc, conduit, define, &laid_out).words(language.options).words(options);
-        let compile = compile.arg(source(name)).words("-x none -o").arg(&program);
-        log.run_ok(&linking(compile, conduit, mode, &laid_out))?;
+        let compile = linking(compile.arg(source(name)).words("-x none"), conduit, mode, &laid_out);
+        let mut key = DefaultHasher::new();
+        compile.shown().hash(&mut key);
+        let dir = programs::target().join(format!("fixtures/programs-in-c/{:016x}", key.finish()));
+        std::fs::create_dir_all(&dir).with_context(|| format!("making {}", dir.display()))?;
+        let program = dir.join(format!("{name}-{conduit}-{mode}-{}-{kind}", language.name));
+        // Cases are processes of their own, of which one compiles.
+        let lock = File::create(dir.join("lock")).context("the lock of a program in C")?;
+        lock.lock().context("the lock of a program in C")?;
+        let changed =
+            newest(&gasworks_testkit::root().join(SOURCES))?.max(newest(&laid_out.join("laid-out"))?);
+        if newest(&program).is_ok_and(|compiled| compiled > changed) {
+            return Ok(program);
+        }
+        let new = dir.join("new");
+        log.run_ok(&compile.arg("-o").arg(&new))?;
+        std::fs::rename(&new, &program).with_context(|| format!("moving {}", new.display()))?;
         Ok(program)
     }
 
-    /// Compiles it into the folder `dir`, and returns a job of it.
-    pub fn job(&self, log: &Log, dir: &Path, ranks: usize) -> Result<Cmd> {
-        let job = start(&self.compile(log, dir)?, ranks)?;
+    /// A job of it.
+    pub fn job(&self, log: &Log, ranks: usize) -> Result<Cmd> {
+        let job = start(&self.compile(log)?, ranks)?;
         Ok(match self.conduit {
             "smp" => job,
             // Such a program says itself which conduit it is for.

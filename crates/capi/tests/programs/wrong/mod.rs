@@ -38,7 +38,7 @@ pub fn cases() -> Vec<Case> {
 
 /// Of a put that nobody looks at, beyond the end of a segment.
 fn overrun_is_stopped(log: &Log) -> Result<()> {
-    let job = Program::usual("ends", 0).job(log, &log.scratch()?, 3)?.arg("outside");
+    let job = Program::usual("ends", 0).job(log, 3)?.arg("outside");
     ends_with(log, &job, 128 + libc::SIGSEGV, &["was killed by signal 11 (SIGSEGV)"])
 }
 
@@ -53,8 +53,7 @@ fn debug_program(group: usize, call: usize) -> Program {
 /// Each rank that makes the call reports it once, with the line where it stands, and the job ends.
 fn in_debug_builds(log: &Log, group: usize, calls: &[Wrong]) -> Result<()> {
     let text = std::fs::read_to_string(source("ends"))?;
-    let dir = log.scratch()?;
-    let jobs = [debug_program(group, 0).job(log, &dir, 3)?, debug_program(group, 1).job(log, &dir, 3)?];
+    let jobs = [debug_program(group, 0).job(log, 3)?, debug_program(group, 1).job(log, 3)?];
     for (number, &(way, says, _)) in calls.iter().enumerate() {
         // No line is reported for a call of the function itself, least of all that of another call.
         let place = match way {
@@ -68,9 +67,8 @@ fn in_debug_builds(log: &Log, group: usize, calls: &[Wrong]) -> Result<()> {
 
 /// Each call has the effect that the table says, in the modes in turn.
 fn in_optimised_builds(log: &Log, calls: &[Wrong]) -> Result<()> {
-    let dir = log.scratch()?;
     let [seq, par] = [0, 2].map(|mode| Program { options: CHECKED, ..Program::usual("ends", mode) });
-    let jobs = [par.job(log, &dir, 3)?, seq.job(log, &dir, 3)?];
+    let jobs = [par.job(log, 3)?, seq.job(log, 3)?];
     for (number, &(way, says, effect)) in calls.iter().enumerate() {
         // A lock is empty in `seq`.
         let job = if way.contains("lock") { &jobs[0] } else { &jobs[number % 2] };
