@@ -309,7 +309,9 @@ mod tests {
             index += 1;
             assert_eq!(table.register(Some(index), Entry { signature, ..entry("one") }), Ok(index));
             let placed = table.placed(index).expect("it was registered");
-            for (kind, nargs) in (0..8u64).flat_map(|kind| (0..32u64).map(move |nargs| (kind, nargs))) {
+            // Fewer under Miri, of each kind.
+            let counts = (0..32u64).filter(|nargs| !cfg!(miri) || [2, 16, 17].contains(nargs));
+            for (kind, nargs) in (0..8u64).flat_map(|kind| counts.clone().map(move |nargs| (kind, nargs))) {
                 let word = kind | u64::from(index) << 8 | nargs << 16;
                 let first = First::of(&word.to_le_bytes()).expect("a word");
                 let found = placed.shape == first.shape() & placed.mask && placed.takes(first);

@@ -256,7 +256,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 3 } else { 3000 }, failure_persistence: None,
+    #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 1 } else if cfg!(gasworks_tsan) { 30 } else { 3000 }, failure_persistence: None,
         ..ProptestConfig::default() })]
     #[test]
     fn the_table_does_as_the_plain_model(steps in steps()) {
