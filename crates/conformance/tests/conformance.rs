@@ -1,4 +1,4 @@
-//! The suite over simulated networks, a few seeds in each thread mode. `cargo xtask test` runs more of them, and the
+//! The suite over simulated networks, a seed of each in each thread mode. The table `suite` has more of them, and the
 //! same suite over shared memory between processes.
 
 use gasworks::{Par, Seq};
@@ -8,11 +8,9 @@ use gasworks_conformance::simnet::{Faults, SimConfig};
 use std::time::Duration;
 
 fn run<M: SuiteMode>(ranks: u32, mapped: bool) {
-    for seed in [1, 2] {
-        let config = SimConfig { mapped, ..SimConfig::varied(ranks, seed) };
-        let ended = suite_on::<M>(config, "", &|_| ());
-        assert!(ended.is_ok(), "{}", ended.err().map(|e| e.to_string()).unwrap_or_default());
-    }
+    let config = SimConfig { mapped, ..SimConfig::varied(ranks, 1) };
+    let ended = suite_on::<M>(config, "", &|_| ());
+    assert!(ended.is_ok(), "{}", ended.err().map(|e| e.to_string()).unwrap_or_default());
 }
 
 #[test]

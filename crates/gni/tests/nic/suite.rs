@@ -80,21 +80,26 @@ pub fn cases() -> Vec<Case> {
     cases
 }
 
-/// The suite by each path, with each number of ranks, thread mode, chip and delivery: a pairwise covering set, in which half of the
-/// jobs have adversarial delivery, each with a seed of its own. Nightly runs add all combinations with plain delivery; [`seeds`] has
-/// the others.
+/// The suite by each path, with each thread mode, chip and delivery: a pairwise covering set, in which half of the jobs have adversarial
+/// delivery, each with a seed of its own, and one number of ranks after the other. Nightly runs have every pair with a number of ranks, too, and
+/// all combinations with plain delivery; [`seeds`] has the others.
 fn paths() -> Vec<Case> {
-    let sizes = [PATHS.len(), RANKS.len(), MODES.len(), CHIPS.len(), DELIVERIES.len()];
-    let mut picks = pairwise(&sizes);
+    let sizes = [PATHS.len(), MODES.len(), CHIPS.len(), DELIVERIES.len(), RANKS.len()];
+    let daily = pairwise(&sizes[..4]).into_iter().enumerate();
+    let mut picks: Vec<_> = daily.map(|(at, pick)| [pick, vec![at % RANKS.len()]].concat()).collect();
     if is_nightly() {
-        let plain = product(&sizes[..4]).into_iter().map(|pick| [pick, vec![0]].concat());
-        picks.extend(plain.filter(|pick| !picks.contains(pick)).collect::<Vec<_>>());
+        let plain = product(&sizes).into_iter().filter(|pick| DELIVERIES[pick[3]] == "plain");
+        let more: Vec<_> =
+            pairwise(&sizes).into_iter().chain(plain).filter(|pick| !picks.contains(pick)).collect();
+        picks.extend(more);
+        picks.sort();
+        picks.dedup();
     }
     let cell = |(at, pick): (usize, Vec<usize>)| {
         let (path, variables, max_ranks) = PATHS[pick[0]];
-        let (mode, chip, delivery) = (MODES[pick[2]], CHIPS[pick[3]], DELIVERIES[pick[4]]);
+        let (mode, chip, delivery) = (MODES[pick[1]], CHIPS[pick[2]], DELIVERIES[pick[3]]);
         let is_capped = !is_nightly() || (path.ends_with("sock") && delivery != "plain");
-        let ranks = if is_capped { RANKS[pick[1]].min(max_ranks) } else { RANKS[pick[1]] };
+        let ranks = if is_capped { RANKS[pick[4]].min(max_ranks) } else { RANKS[pick[4]] };
         Case::new(format!("suite/{path}/{mode}/{ranks}/{chip}/{delivery}"), move |log| {
             let suite = suite(ranks, mode)?.env(CHIP, chip).env(DELIVERY, delivery);
             passes(log, &with(suite.env(SEED, at.to_string()), variables), ranks)
@@ -126,11 +131,14 @@ fn seeds() -> Vec<Case> {
     CHIPS.into_iter().flat_map(|chip| firsts().map(move |first| case(chip, first))).collect()
 }
 
-/// Messages arrive by whichever route. Adversarial delivery is run daily: it reorders what the route lets it reorder.
+/// Messages arrive by whichever route. Adversarial delivery is run daily, of the routes that keep an order, that keep none, and that adapt: it
+/// reorders what the route lets it reorder.
 fn routes() -> impl Iterator<Item = Case> {
-    let deliveries: &[(&str, &str)] =
-        if is_nightly() { &[(ADVERSARIAL, "par"), ("plain", "seq")] } else { &[(ADVERSARIAL, "par")] };
-    let all = ROUTES.into_iter().flat_map(move |route| deliveries.iter().map(move |way| (route, *way)));
+    let (deliveries, routes): (&[(&str, &str)], &[&str]) = match is_nightly() {
+        true => (&[(ADVERSARIAL, "par"), ("plain", "seq")], &ROUTES),
+        false => (&[(ADVERSARIAL, "par")], &["ADAPTIVE_0", "IN_ORDER", "NMIN_HASH"]),
+    };
+    let all = routes.iter().flat_map(move |&route| deliveries.iter().map(move |way| (route, *way)));
     all.map(|(route, (delivery, mode))| {
         Case::new(format!("routing/{route}/{delivery}"), move |log| {
             let suite = suite(3, mode)?.env("GASNET_GNI_ROUTING_MODE", route);
