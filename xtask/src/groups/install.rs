@@ -68,8 +68,9 @@ fn install(dir: &Path, options: &[&str]) -> Result<Cmd> {
     let prefix = format!("--prefix={}", dir.display());
     let prefix = options.iter().all(|option| !option.starts_with("--prefix")).then_some(prefix);
     let cmd = Cmd::new(std::env::current_exe()?).arg("install").args(prefix).args(options);
-    // Whether it works does not depend on how far it is optimised.
+    // Whether it works does not depend on how far it is optimised, and others' crates are there already where the workspace is built.
     let cmd = cmd.env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "0").env("CARGO_PROFILE_RELEASE_DEBUG", "0");
+    let cmd = cmd.env("CARGO_BUILD_BUILD_DIR", gasworks_testkit::programs::target());
     Ok(cmd.env("CARGO_NET_OFFLINE", "true").limit(900))
 }
 
