@@ -202,6 +202,7 @@ impl<M: CoreMode> Barrier<M> {
         self.begun.store(name.encode(), Ordering::Relaxed);
         match &self.way {
             Way::Shared(barrier) => barrier.arrive(name),
+            Way::Team(team) if let Some(barrier) = team.shared() => barrier.arrive(name),
             way => way.begin(engine, name),
         }
         Ok(last / 2 + 1)
@@ -221,6 +222,7 @@ impl<M: CoreMode> Barrier<M> {
         }
         let done = match &self.way {
             Way::Shared(barrier) => barrier.done(),
+            Way::Team(team) if let Some(barrier) = team.shared() => barrier.done(),
             way => way.done(engine)?,
         };
         let Some(agreed) = done else { return Ok(None) };

@@ -3,7 +3,7 @@
 use crate::Error;
 use crate::collective::{Exchange, Kind, Started, What};
 use crate::team::{Team, Teams};
-use gasworks_core::{CoreMode, Engine, Name};
+use gasworks_core::{CoreMode, Engine, Name, SharedTeam};
 use gasworks_sync::{Lock, Mode, Par};
 use std::sync::Arc;
 
@@ -21,9 +21,15 @@ impl TeamBarrier {
         Self { teams, team, phase: Lock::new(None) }
     }
 
+    /// What members who share memory meet by.
+    #[inline]
+    pub(super) fn shared(&self) -> Option<&dyn SharedTeam> {
+        self.team.shared()
+    }
+
     /// Announces this rank.
     pub(super) fn begin<M: CoreMode>(&self, engine: &Engine<M>, name: Name) {
-        if let Some(barrier) = self.team.shared() {
+        if let Some(barrier) = self.shared() {
             return barrier.arrive(name);
         }
         let phase = Started::new(
@@ -36,7 +42,7 @@ impl TeamBarrier {
 
     /// The name that all members agree on, once all have begun.
     pub(super) fn done(&self) -> Result<Option<Name>, Error> {
-        if let Some(barrier) = self.team.shared() {
+        if let Some(barrier) = self.shared() {
             return Ok(barrier.done());
         }
         let outcome =
