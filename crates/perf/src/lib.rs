@@ -2,7 +2,7 @@
 //!
 //! - [`options`]: the command line; [`row`]: what a measurement gives; [`stats`]: which blocks of it count;
 //! - `session`: a job with its handlers, and how blocks are timed on all ranks together;
-//! - `am`, `rma`, `scattered`, `given`, `meet`, `gups`, `wake`, `jobs`: the benches; `raw`: the machine itself;
+//! - `am`, `rma`, `scattered`, `given`, `meet`, `collective`, `gups`, `wake`, `jobs`: the benches; `raw`: the machine itself;
 //! - `call`: the measurements in C, which are in `raw/`; `probe`: how near two ranks are.
 #![deny(missing_docs)]
 
@@ -11,6 +11,7 @@ mod am;
 mod call;
 #[allow(unsafe_code)]
 mod clock;
+mod collective;
 mod given;
 mod gups;
 #[allow(unsafe_code)]
@@ -80,7 +81,7 @@ fn run_as<M: PerfMode>(options: &Options) -> Result<()> {
         Bench::Strided => scattered::strided(&session)?,
         Bench::Given => given::run(&session)?,
         Bench::Barrier => meet::barrier(&session)?,
-        Bench::Collective => meet::collective(&session)?,
+        Bench::Collective => collective::collective(&session)?,
         Bench::Atomic => meet::atomic(&session)?,
         Bench::Gups => gups::run(&session)?,
         Bench::Wake => wake::run(&session)?,

@@ -1,4 +1,4 @@
-//! Barriers, teams, collectives, and atomic operations.
+//! Barriers, teams, and atomic operations.
 
 use crate::raw;
 use crate::session::{PerfMode, Plan, Session, Who, since};
@@ -28,39 +28,6 @@ pub fn barrier<M: PerfMode>(session: &Session<'_, M>) -> Result<()> {
             }
             Ok(since(begin))
         })?;
-    }
-    Ok(())
-}
-
-/// Collectives of all ranks, one after the other; of a broadcast the first rank may be some ahead.
-pub fn collective<M: PerfMode>(session: &Session<'_, M>) -> Result<()> {
-    let (agent, everyone) = (&session.agent, session.job.everyone());
-    let ranks = everyone.size() as usize;
-    for bytes in session.sizes(&[8, 1 << 10, 16 << 10, 1 << 20]) {
-        let words = (bytes as usize / 8).max(1);
-        let (mut own, mut all) = (vec![1u64; words], vec![1u64; words * ranks]);
-        let mut each = vec![2u64; words * ranks];
-        let variants = ["broadcast", "reduce-all", "all-gather", "all-to-all"];
-        for variant in variants.into_iter().filter(|variant| session.wants(variant)) {
-            let plan =
-                Plan { who: Who::First, single: true, ..Plan::new("collective", variant, 8 * words as u64) };
-            session.measure(&plan, |block| {
-                let begin = Instant::now();
-                block.begin();
-                for _ in 0..block.n {
-                    match variant {
-                        "broadcast" => everyone.broadcast(agent, 0, &mut own)?,
-                        "reduce-all" => everyone.reduce_all(agent, &mut own, |a, b| a.max(b))?,
-                        "all-gather" => everyone.all_gather(agent, &own, &mut all)?,
-                        _ => everyone.all_to_all(agent, &all, &mut each)?,
-                    }
-                    block.done();
-                }
-                let took = since(begin);
-                ensure!(own[0] == 1 && all[words * (ranks - 1)] == 1, "what all have is another number");
-                Ok(took)
-            })?;
-        }
     }
     Ok(())
 }

@@ -26,7 +26,8 @@ the processors move, and only figures with the same one can be compared.
   given          puts and gets of memory that the partner has given to a region, in places that lie in their pages as
                  those of the partner do or not (askew): by process_vm_*, or with GASWORKS_PROCESS_VM=0 by messages
   barrier        the barrier of all ranks, that of a team of them, and splitting them
-  collective     broadcasts from the first rank, reductions to all, and what each has for all and for each, by size
+  collective     broadcasts from the first rank, maxima of words of 8 bytes for all, and what each has for all and for
+                 each, by the size of what each has
   atomic         fetch-and-add on a word of the partner's, and a flood of sums; where the network does them, also by
                  processors (near); beside the processor's own
   gups           random updates of a table spread over the ranks: get and put of each, atomic, and batches of messages

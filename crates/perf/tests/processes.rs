@@ -83,6 +83,11 @@ fn what_all_ranks_do_is_measured() {
         let variants = variants(&collectives, "collective");
         assert_eq!(variants, ["broadcast", "reduce-all", "all-gather", "all-to-all"]);
     }
+    // A maximum is of words.
+    let short = rows(3, "collective --bytes 3..24");
+    let sizes: Vec<_> = short.iter().map(|row| (&*row.variant, row.bytes)).collect();
+    assert_eq!(sizes[..4], [("broadcast", 3), ("all-gather", 3), ("all-to-all", 3), ("broadcast", 6)]);
+    assert_eq!(sizes[9..], [("broadcast", 24), ("reduce-all", 24), ("all-gather", 24), ("all-to-all", 24)]);
     let atomic = rows(2, "atomic");
     assert_eq!(variants(&atomic, "atomic"), ["fetch-add", "add-flood"]);
     assert_eq!(variants(&atomic, "raw-atomic").len(), 4);
