@@ -1,5 +1,5 @@
 /* The measurements over MPI: compiled once with each MPI's own compiler. Ranks talk in pairs (0 and 1, 2 and 3), all
- * pairs at once. */
+ * pairs at once; collectives are of all. */
 #include "peer.h"
 
 #include <mpi.h>
@@ -10,7 +10,7 @@
 enum { WINDOW = 64, TAG = 1, TAG_END = 2 };
 
 static int rank, ranks, partner;
-static unsigned char *out, *in; /* WINDOW times the largest small message, or one large one */
+static unsigned char *out, *in; /* WINDOW times the largest small message, or two of the largest */
 static unsigned char *shared;   /* this rank's part of the window */
 static MPI_Win window;
 
@@ -159,11 +159,151 @@ static double atomic(size_t bytes, unsigned iterations)
     return took;
 }
 
-static const struct bench benches[] = {
+/* The collectives are those of gasperf, in the same loops. Each operation moves a number of its own in the first and the
+ * last bytes of each part, and every rank looks for it; the bytes between are compared in the end. */
+static void stamp(unsigned char *bytes, size_t length, uint64_t number)
+{
+    if (length < sizeof number) {
+        memcpy(bytes, &number, length);
+        return;
+    }
+    memcpy(bytes, &number, sizeof number);
+    if (length >= 2 * sizeof number)
+        memcpy(bytes + length - sizeof number, &number, sizeof number);
+}
+
+static int is_stamped(const unsigned char *bytes, size_t length, uint64_t number)
+{
+    if (length < sizeof number)
+        return memcmp(bytes, &number, length) == 0;
+    return memcmp(bytes, &number, sizeof number) == 0 &&
+           (length < 2 * sizeof number || memcmp(bytes + length - sizeof number, &number, sizeof number) == 0);
+}
+
+/* All have laid out what they give. Short data takes no time, and a barrier may: of ranks that share cores and never
+ * yield, most of a second. */
+static void laid_out(size_t bytes)
+{
+    if (bytes > 4096)
+        meet();
+}
+
+/* After the last operation of a loop: `right` is whether the numbers were right, `scratch` has room for a part. */
+static void check_part(int right, unsigned char *scratch, const unsigned char *part, size_t length, unsigned seed,
+                       uint64_t last)
+{
+    if (!right)
+        peer_die("a collective", "the bytes that came are those of another, or of another rank");
+    peer_fill(scratch, length, seed);
+    stamp(scratch, length, last);
+    if (memcmp(scratch, part, length) != 0)
+        peer_die("a collective", "the bytes that came are others");
+}
+
+/* The root may be some broadcasts ahead of the others: so the rank that takes longest counts. */
+static double broadcast(size_t bytes, unsigned iterations)
+{
+    int length = (int)bytes, right = 1;
+    memset(out, 0, bytes);
+    if (rank == 0)
+        peer_fill(out, bytes, iterations);
+    laid_out(bytes);
+    double begun = peer_now();
+    for (unsigned i = 0; i < iterations; i++) {
+        if (rank == 0)
+            stamp(out, bytes, i);
+        MPI_Bcast(out, length, MPI_BYTE, 0, MPI_COMM_WORLD);
+        right &= is_stamped(out, bytes, i);
+    }
+    double took = peer_now() - begun;
+    check_part(right, in, out, bytes, iterations, iterations - 1);
+    double longest = took;
+    MPI_Reduce(&took, &longest, 1, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
+    return longest;
+}
+
+/* The maximum of words of 8 bytes: in each place another rank has the greatest, which is odd. */
+static double reduce_all(size_t bytes, unsigned iterations)
+{
+    uint64_t *words = (uint64_t *)(void *)out;
+    size_t count = bytes / sizeof *words, last = count - 1;
+    int next = 0, right = 1;
+    if (count == 0 || bytes % sizeof *words != 0)
+        peer_die("a reduction", "it is of words of 8 bytes");
+    for (size_t at = 0; at < count; at++)
+        words[at] = 2 * (at + iterations) + ((int)(at % (size_t)ranks) == rank);
+    laid_out(bytes);
+    double begun = peer_now();
+    for (unsigned i = 0; i < iterations; i++) {
+        words[0] = words[last] = 2 * (uint64_t)i + (next == rank);
+        next = next + 1 == ranks ? 0 : next + 1;
+        MPI_Allreduce(MPI_IN_PLACE, words, (int)count, MPI_UINT64_T, MPI_MAX, MPI_COMM_WORLD);
+        right &= words[0] == 2 * (uint64_t)i + 1 && words[last] == 2 * (uint64_t)i + 1;
+    }
+    double took = peer_now() - begun;
+    for (size_t at = 1; at < last; at++)
+        right &= words[at] == 2 * (at + iterations) + 1;
+    if (!right)
+        peer_die("a reduction", "a maximum is another");
+    return took;
+}
+
+static double all_gather(size_t bytes, unsigned iterations)
+{
+    int length = (int)bytes, right = 1;
+    peer_fill(out, bytes, iterations + (unsigned)rank);
+    memset(in, 0, bytes * (size_t)ranks);
+    laid_out(bytes);
+    double begun = peer_now();
+    for (unsigned i = 0; i < iterations; i++) {
+        stamp(out, bytes, i + (uint64_t)rank);
+        MPI_Allgather(out, length, MPI_BYTE, in, length, MPI_BYTE, MPI_COMM_WORLD);
+        for (int other = 0; other < ranks; other++)
+            right &= is_stamped(in + (size_t)other * bytes, bytes, i + (uint64_t)other);
+    }
+    double took = peer_now() - begun;
+    for (int other = 0; other < ranks; other++)
+        check_part(right, out, in + (size_t)other * bytes, bytes, iterations + (unsigned)other,
+                   iterations - 1 + (uint64_t)other);
+    return took;
+}
+
+/* What tells one pair's bytes from another's, and from those the other way. */
+static unsigned pair(int from, int to)
+{
+    return 3 * (unsigned)from + 5 * (unsigned)to;
+}
+
+static double all_to_all(size_t bytes, unsigned iterations)
+{
+    int length = (int)bytes, right = 1;
+    for (int other = 0; other < ranks; other++)
+        peer_fill(out + (size_t)other * bytes, bytes, iterations + pair(rank, other));
+    memset(in, 0, bytes * (size_t)ranks);
+    laid_out(bytes);
+    double begun = peer_now();
+    for (unsigned i = 0; i < iterations; i++) {
+        for (int other = 0; other < ranks; other++)
+            stamp(out + (size_t)other * bytes, bytes, i + (uint64_t)pair(rank, other));
+        MPI_Alltoall(out, length, MPI_BYTE, in, length, MPI_BYTE, MPI_COMM_WORLD);
+        for (int other = 0; other < ranks; other++)
+            right &= is_stamped(in + (size_t)other * bytes, bytes, i + (uint64_t)pair(other, rank));
+    }
+    double took = peer_now() - begun;
+    for (int other = 0; other < ranks; other++)
+        check_part(right, out, in + (size_t)other * bytes, bytes, iterations + pair(other, rank),
+                   iterations - 1 + (uint64_t)pair(other, rank));
+    return took;
+}
+
+/* With their largest sizes: main lowers them where many ranks share the host's memory. */
+static struct bench benches[] = {
     {"am-latency", LARGEST, am_latency},   {"am-rate", 64, flood},
     {"am-bandwidth", LARGEST, flood},      {"put-latency", LARGEST, put_latency},
     {"get-latency", LARGEST, get_latency}, {"barrier", 0, barrier},
-    {"atomic", 8, atomic},                 {NULL, 0, NULL},
+    {"atomic", 8, atomic},                 {"broadcast", LARGEST, broadcast},
+    {"reduce-all", LARGEST, reduce_all},   {"all-gather", LARGEST, all_gather},
+    {"all-to-all", LARGEST, all_to_all},   {NULL, 0, NULL},
 };
 
 int main(int argc, char **argv)
@@ -185,14 +325,21 @@ int main(int argc, char **argv)
     for (char *at = version; *at != 0; at++)
         if (*at == '\n' || *at == ',' || *at == '\t' || *at == '"')
             *at = *at == '\t' ? ' ' : 0;
-    out = aligned_alloc(4096, 2 * LARGEST);
-    in = aligned_alloc(4096, 2 * LARGEST);
+    size_t largest = ranks <= 8 ? LARGEST : LARGEST / 8;
+    for (struct bench *bench = benches; bench->name != NULL; bench++) {
+        int of_all = bench->run == all_gather || bench->run == all_to_all;
+        size_t most = of_all ? 2 * largest / (size_t)ranks : largest;
+        if (bench->most_bytes > most)
+            bench->most_bytes = most;
+    }
+    out = aligned_alloc(4096, 2 * largest);
+    in = aligned_alloc(4096, 2 * largest);
     if (out == NULL || in == NULL)
         peer_die("allocating buffers", "no memory");
-    MPI_Win_allocate(LARGEST, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &shared, &window);
-    memset(out, 1, 2 * LARGEST);
-    memset(in, 1, 2 * LARGEST);
-    memset(shared, 1, LARGEST);
+    MPI_Win_allocate((MPI_Aint)largest, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &shared, &window);
+    memset(out, 1, 2 * largest);
+    memset(in, 1, 2 * largest);
+    memset(shared, 1, largest);
     MPI_Win_lock_all(MPI_MODE_NOCHECK, window);
     const struct peer peer = {argv[1], version, rank, ranks, meet, benches};
     peer_serve(&peer);

@@ -54,6 +54,9 @@ pub struct BenchArgs {
     /// Measure what programs in C see, beside the same from Rust, and nothing else
     #[arg(long, conflicts_with_all = ["peers", "svg"])]
     from_c: bool,
+    /// Measure only the groups whose names contain this (may be given several times), and nothing else
+    #[arg(long, value_name = "TEXT", conflicts_with = "svg")]
+    only: Vec<String>,
     /// Write everything measured into this file
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -87,22 +90,31 @@ pub fn run(args: &BenchArgs) -> Result<()> {
     }
     let begun = Instant::now();
     let earlier = args.compare.as_deref().map(Record::load).transpose()?;
+    let all = || GROUPS.iter().chain(c::GROUPS);
+    ensure!(all().any(|group| is_named(&args.only, group)), "no group has a name with {:?}", args.only);
     let mut bench = Bench::start(args)?;
+    let whole = args.only.is_empty();
     if !args.from_c {
-        bench.set()?;
+        if whole {
+            bench.set()?;
+        }
         let verdicts = bench.groups(GROUPS);
         bench.record.verdicts.extend(verdicts);
-        bench.jobs();
+        if whole {
+            bench.jobs();
+        }
     }
-    bench.c_set()?;
+    if whole {
+        bench.c_set()?;
+    }
     bench.record.from_c = bench.groups(c::GROUPS);
-    if args.peers || args.svg.is_some() {
+    if whole && (args.peers || args.svg.is_some()) {
         eprintln!("by size, {} rounds", bench.effort.rounds);
         if let Err(error) = bench.by_size() {
             bench.record.verdicts.push(failed("figures by size", &error));
         }
     }
-    if !args.quick && !args.from_c {
+    if whole && !args.quick && !args.from_c {
         bench.crowd();
     }
     let Bench { record, .. } = bench;
@@ -113,7 +125,7 @@ pub fn run(args: &BenchArgs) -> Result<()> {
     if let Some(dir) = &args.svg {
         println!("plots in {}: {}", dir.display(), sizes::draw(&record, dir)?.join(", "));
     }
-    if args.peers && !args.quick {
+    if whole && args.peers && !args.quick {
         page::write(&record)?;
         println!("wrote {}", page::path().display());
     }
@@ -125,6 +137,11 @@ pub fn run(args: &BenchArgs) -> Result<()> {
         record.verdicts.iter().chain(&record.from_c).filter(|v| v.verdict.starts_with(FAILED)).collect();
     ensure!(broken.is_empty(), "{} measurements failed: see above", broken.len());
     Ok(())
+}
+
+/// Whether a group's name contains one of these, if there are any.
+fn is_named(only: &[String], group: &Group) -> bool {
+    only.is_empty() || only.iter().any(|text| group.name.contains(text.as_str()))
 }
 
 /// The commit that is measured; of a tree that has been changed it says so.
@@ -141,11 +158,14 @@ struct Bench {
     baseline: Baseline,
     effort: Effort,
     quick: bool,
+    only: Vec<String>,
     folder: PathBuf,
     line: Running,
-    /// The peers that could be built, and those that are up on two ranks.
+    /// The peers that could be built, those that are up on two ranks, and those that are up on as many as the last group
+    /// with more had, which the next is likely to have, too.
     built: Vec<&'static Peer>,
     two: Vec<Running>,
+    more: (u32, Vec<Running>),
     record: Record,
 }
 
@@ -153,7 +173,7 @@ impl Bench {
     fn start(args: &BenchArgs) -> Result<Self> {
         let folder = folder();
         let mut notes = Vec::new();
-        let ours = Ours::build()?;
+        let ours = Ours::build(c::GROUPS.iter().any(|group| is_named(&args.only, group)))?;
         std::fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;
         if !LINE.there() {
             bail!("{}: the machine itself is measured by a program in C", LINE.missing());
@@ -188,7 +208,8 @@ impl Bench {
             },
         };
         let baseline = Baseline::load()?;
-        Ok(Self { ours, baseline, effort, quick: args.quick, folder, line, built, two, record })
+        let (quick, only, more) = (args.quick, args.only.clone(), (0, Vec::new()));
+        Ok(Self { ours, baseline, effort, quick, only, folder, line, built, two, more, record })
     }
 
     /// Every bench of gasperf, once, with its whole table. That these run is what the rest rests on.
@@ -220,15 +241,19 @@ impl Bench {
     }
 
     fn groups(&mut self, all: &'static [Group]) -> Vec<Verdict> {
-        let groups: Vec<_> = all.iter().filter(|g| g.quick || !self.quick).collect();
+        let wanted = |g: &&Group| is_named(&self.only, g) && (g.quick || !self.quick);
+        let groups: Vec<_> = all.iter().filter(wanted).collect();
         let mut found = Vec::new();
         for (at, group) in groups.iter().enumerate() {
             let begun = Instant::now();
             let mut outcome = self.group(group);
             // A peer that does not answer is left out from then on.
-            while let (Err(error), true) = (&outcome, self.two.iter().any(|peer| peer.broken)) {
+            while let (Err(error), true) =
+                (&outcome, self.two.iter().chain(&self.more.1).any(|peer| peer.broken))
+            {
                 self.record.notes.push(format!("left out from {} on: {error:#}", group.name));
                 self.two.retain(|peer| !peer.broken);
+                self.more.1.retain(|peer| !peer.broken);
                 outcome = self.group(group);
             }
             let verdicts = outcome.unwrap_or_else(|error| vec![failed(group.name, &error)]);
@@ -243,23 +268,25 @@ impl Bench {
             );
             found.extend(verdicts);
         }
+        self.more = (0, Vec::new());
         found
     }
 
     fn group(&mut self, group: &Group) -> Result<Vec<Verdict>> {
         let ranks = group.question.map_or(2, |(_, _, ranks)| ranks);
-        let mut apart = Vec::new();
-        if ranks != 2 && group.question.is_some() {
+        if ranks != 2 && ranks != self.more.0 {
+            // Those that are up end first.
+            self.more = (ranks, Vec::new());
             let built = self.built.iter().copied();
-            apart = peers::start_all(built, group.place, ranks, &self.folder, &mut self.record.notes);
+            self.more.1 = peers::start_all(built, group.place, ranks, &self.folder, &mut self.record.notes);
         }
-        let running = if ranks == 2 { &mut self.two } else { &mut apart };
+        let running = if ranks == 2 { &mut self.two } else { &mut self.more.1 };
         let mut asked = Vec::new();
         let mut probes = vec![self.baseline.state()];
         if let Some((bench, bytes, ranks)) = group.question {
             for running in running {
-                if let Some(iterations) = running.settle(bench, bytes)? {
-                    asked.push(Asked { running, iterations });
+                if let Some(sampling) = running.settle(bench, bytes)? {
+                    asked.push(Asked { running, sampling });
                 }
             }
             probes.extend(self.baseline.probes(bench, bytes, ranks));
@@ -341,9 +368,9 @@ fn questions(line: &mut Running, probes: Vec<&Probe>) -> Result<Vec<(String, u64
     let mut questions: Vec<(String, u64, u64)> = Vec::new();
     for probe in probes {
         if !questions.iter().any(|q| (&q.0, q.1) == (&probe.bench, probe.bytes)) {
-            let iterations = line.settle(&probe.bench, probe.bytes)?;
-            let iterations = iterations.with_context(|| format!("line.c has no {}", probe.bench))?;
-            questions.push((probe.bench.clone(), probe.bytes, iterations.div_ceil(4)));
+            let sampling = line.settle(&probe.bench, probe.bytes)?;
+            let sampling = sampling.with_context(|| format!("line.c has no {}", probe.bench))?;
+            questions.push((probe.bench.clone(), probe.bytes, sampling.iterations.div_ceil(4)));
         }
     }
     Ok(questions)
@@ -398,6 +425,10 @@ pub fn smoke(folder: &Path, log: &gasworks_testkit::command::Log) -> Result<()> 
                     ("atomic", 8),
                     ("barrier", 0),
                     ("copy", 64),
+                    ("broadcast", 4),
+                    ("reduce-all", 1024),
+                    ("all-gather", 8),
+                    ("all-to-all", 1024),
                 ])
         {
             // So few that ranks which share a core with other work are done soon.
@@ -406,7 +437,12 @@ pub fn smoke(folder: &Path, log: &gasworks_testkit::command::Log) -> Result<()> 
                 rows += 1;
             }
         }
-        let wanted = if peer.name == LINE.name { 4 } else { 7 };
+        // Those with launchers have collectives.
+        let wanted = match peer.name {
+            name if name == LINE.name => 4,
+            _ if peer.ranks(4) => 12,
+            _ => 7,
+        };
         ensure!(rows >= wanted, "{} answered {rows} questions, not {wanted}", peer.title);
     }
     Ok(())

@@ -17,10 +17,11 @@ pub struct Ours {
 }
 
 impl Ours {
-    /// Builds them, optimised.
-    pub fn build() -> Result<Self> {
+    /// Builds them, optimised; `gasperf-c` if it is wanted.
+    pub fn build(with_c: bool) -> Result<Self> {
         Cmd::cargo("build --release -p gasworks-launch -p gasworks-perf --bins --examples").show()?;
-        Ok(Self { bin: gasworks_testkit::programs::target().join("release"), c: c::build()? })
+        let bin = gasworks_testkit::programs::target().join("release");
+        Ok(Self { bin, c: if with_c { c::build()? } else { PathBuf::new() } })
     }
 
     /// The command `gasrun -n RANKS WORDS`, where `gasperf` and `gasperf-c-MODE` are ours.

@@ -145,6 +145,17 @@ const COMPARED: &[Compared] = &[
     ),
 ];
 
+/// The lines of collectives: one for each group.
+fn collectives() -> impl Iterator<Item = Compared> {
+    super::plan::GROUPS.iter().filter_map(|group| {
+        let (bench, bytes, ranks) = group.question?;
+        let ours = group.checks.first()?.ours;
+        let line =
+            (group.name, (ours.bench, ours.variant, ours.bytes), (bench, bytes), ranks, group.place.name());
+        (ours.bench == "collective").then_some(line)
+    })
+}
+
 /// What programs in C see: the limits on it, and the medians of the same turns.
 fn from_c(page: &mut String, record: &Record) -> std::fmt::Result {
     if record.from_c.is_empty() {
@@ -174,7 +185,7 @@ fn systems(page: &mut String, rows: &[Row]) -> std::fmt::Result {
     let titles: Vec<_> = peers.iter().map(|p| p.title).collect();
     writeln!(page, "Medians of the same turns.\n")?;
     writeln!(page, "| | Gasworks | {} |\n|---|---|{}", titles.join(" | "), "---|".repeat(peers.len()))?;
-    for &(title, ours, (bench, bytes), ranks, place) in COMPARED {
+    for (title, ours, (bench, bytes), ranks, place) in COMPARED.iter().copied().chain(collectives()) {
         let median = |transport: &str, bench: &str, variant: &str, bytes: u64| {
             let fits = |r: &&Row| {
                 (
@@ -265,11 +276,13 @@ mod tests {
         let mut barrier = example("barrier", "pshm", 0, &[60.0]);
         barrier.variant = "shared".into();
         let void = Row { void: true, ..example("barrier", "openmpi", 0, &[900.0]) };
+        let gather = Row { variant: "all-gather".into(), ..example("collective", "pshm", 16384, &[3600.0]) };
+        let theirs = example("all-gather", "openmpi", 16384, &[5400.0]);
         let record = Record {
             when: 1_700_000_000,
             machine: "a machine".into(),
             notes: vec!["a note".into()],
-            rows: vec![barrier, example("barrier", "mpich", 0, &[300.0]), void],
+            rows: vec![barrier, example("barrier", "mpich", 0, &[300.0]), void, gather, theirs],
             from_c: vec![Verdict { what: "a put from C".into(), against: String::new(), ..verdict.clone() }],
             verdicts: vec![verdict],
             ..Record::default()
@@ -280,6 +293,8 @@ mod tests {
             "{page}"
         );
         assert!(page.contains("| barrier, 2 ranks | 60.0 ns | 900 ns (void) | 300 ns | - | - |"), "{page}");
+        assert!(page.contains("| all-gather 16 KiB, 2 ranks | 3600 ns | 5400 ns | - | - | - |"), "{page}");
+        assert!(page.contains("| broadcast 8 B, 64 ranks on 2 cores | - | - | - | - | - |"), "{page}");
         assert!(page.contains("| a put from C | 60 ns | - | 1.09 [1.08 to 1.10] | 1.30 | met |"), "{page}");
         assert!(page.contains("(results/put-latency.svg)") && !page.contains("get-latency.svg"));
         assert!(page.contains("2023-11-14") && page.contains("- a note"));

@@ -176,7 +176,16 @@ pub enum Answer {
 
 /// How long a peer may take to start, or to answer.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// Samples of a question, and about how long all of them should take, in nanoseconds.
+/// How a peer is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sampling {
+    /// Iterations of a sample.
+    pub iterations: u64,
+    /// Samples of a question.
+    pub samples: u32,
+}
+
+/// The most samples of a question, and about how long all of them should take, in nanoseconds.
 pub const SAMPLES: u32 = 5;
 const BLOCK: f64 = 5e6;
 
@@ -267,18 +276,25 @@ impl Running {
         Ok(Answer::Row(Box::new(row)))
     }
 
-    /// Warms up, and finds how many iterations a sample should have; nothing if it does not measure this.
-    pub fn settle(&mut self, bench: &str, bytes: u64) -> Result<Option<u64>> {
-        let mut iterations = 2_u64;
+    /// Warms up, and finds how it is to be asked; nothing if it does not measure this.
+    pub fn settle(&mut self, bench: &str, bytes: u64) -> Result<Option<Sampling>> {
+        // Of broadcasts a sample has at least as many as a block of gasperf's: its end, when all have the last, counts too.
+        let least = if bench == "broadcast" { 64 } else { 1 };
+        // One sample at first: ranks that share cores and never yield may take a second for an operation.
+        let mut tried = Sampling { iterations: least.max(2), samples: 1 };
         loop {
-            let Answer::Row(row) = self.ask(bench, bytes, iterations, SAMPLES)? else { return Ok(None) };
-            let wanted = (BLOCK / f64::from(SAMPLES) / row.p50.max(0.5)) as u64;
+            let Sampling { iterations, samples } = tried;
+            let Answer::Row(row) = self.ask(bench, bytes, iterations, samples)? else { return Ok(None) };
+            let each = row.p50.max(0.5);
+            let wanted = (BLOCK / f64::from(SAMPLES) / each) as u64;
             // Never many times more than has been tried: the first iterations are slow.
-            let next = wanted.clamp(1, iterations * 16).min(2_000_000);
-            if next <= iterations * 2 {
-                return Ok(Some(next));
+            let next = wanted.clamp(least, iterations * 16).min(2_000_000);
+            let samples = (BLOCK / (next as f64 * each)) as u32;
+            let settled = next <= iterations * 2;
+            tried = Sampling { iterations: next, samples: samples.clamp(1, SAMPLES) };
+            if settled {
+                return Ok(Some(tried));
             }
-            iterations = next;
         }
     }
 }
@@ -365,6 +381,8 @@ mod tests {
         assert_eq!((row.bench.as_str(), row.transport.as_str(), row.bytes), ("copy", "line", 4096));
         assert!(matches!(line.ask("dance", 8, 10, 3).unwrap(), Answer::None));
         assert_eq!(line.settle("dance", 8).unwrap(), None);
+        let sampling = line.settle("copy", 4096).unwrap().unwrap();
+        assert!(sampling.iterations > 1 && (1..=SAMPLES).contains(&sampling.samples), "{sampling:?}");
         drop(line);
         assert!(!pipes.exists());
     }

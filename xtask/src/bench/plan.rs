@@ -204,6 +204,51 @@ macro_rules! medium {
     };
 }
 
+/// A collective of two ranks, to the best peer; and, where it says so, in nanoseconds.
+macro_rules! collective {
+    ($kind:literal, $bytes:literal, $size:literal, $limit:literal, $quick:literal $(, at most $ns:literal ns)?) => {
+        Group {
+            name: concat!($kind, " ", $size, ", 2 ranks"),
+            launches: &[two(concat!("collective --variant ", $kind, " --bytes ", $bytes))],
+            question: Some(($kind, $bytes, 2)),
+            checks: &[
+                to(
+                    concat!($kind, " ", $size, ", 2 ranks, to the best peer"),
+                    pick("collective", $kind, $bytes),
+                    $limit,
+                    Against::BestPeer,
+                ),
+                $(at_most(
+                    concat!($kind, " ", $size, ", 2 ranks, ns"),
+                    pick("collective", $kind, $bytes),
+                    $ns,
+                ),)?
+            ],
+            quick: $quick,
+            ..GROUP
+        }
+    };
+}
+
+/// A collective of more ranks than there are cores.
+macro_rules! crowded {
+    ($kind:literal, $bytes:literal, $size:literal, $ranks:literal) => {
+        Group {
+            name: concat!($kind, " ", $size, ", ", $ranks, " ranks on 2 cores"),
+            place: Place::Ordinary,
+            launches: &[many($ranks, concat!("collective --variant ", $kind, " --bytes ", $bytes))],
+            question: Some(($kind, $bytes, $ranks)),
+            checks: &[to(
+                concat!($kind, " ", $size, ", ", $ranks, " ranks on 2 cores, to the best peer"),
+                pick("collective", $kind, $bytes),
+                1.0,
+                Against::BestPeer,
+            )],
+            ..GROUP
+        }
+    };
+}
+
 /// All of them, in the order of the table.
 pub const GROUPS: &[Group] = &[
     Group {
@@ -260,6 +305,19 @@ pub const GROUPS: &[Group] = &[
     copies!("get", "get-bandwidth", "get-latency", 65536, "64 KiB", false),
     copies!("get", "get-bandwidth", "get-latency", 1048576, "1 MiB", false),
     copies!("get", "get-bandwidth", "get-latency", 67108864, "64 MiB", false),
+    // Before that of everyone beside peers, whose row it would replace.
+    Group {
+        name: "barrier of a team, 2 ranks",
+        scatters: true,
+        launches: &[two("barrier --variant team"), two("barrier --variant shared")],
+        checks: &[to(
+            "barrier of a team of 2, to everyone's",
+            pick("barrier", "team", 0),
+            1.0,
+            Against::Own(second("barrier", "shared", 0)),
+        )],
+        ..GROUP
+    },
     Group {
         name: "barrier, 2 ranks",
         scatters: true,
@@ -307,6 +365,34 @@ pub const GROUPS: &[Group] = &[
         )],
         quick: true,
     },
+    collective!("broadcast", 4, "4 B", 1.0, true, at most 300.0 ns),
+    collective!("reduce-all", 8, "8 B", 0.9, true),
+    collective!("all-gather", 8, "8 B", 1.0, false),
+    collective!("all-gather", 16384, "16 KiB", 1.0, false, at most 5000.0 ns),
+    collective!("all-to-all", 8, "8 B", 0.9, true),
+    collective!("broadcast", 1048576, "1 MiB", 1.0, false),
+    collective!("reduce-all", 1048576, "1 MiB", 1.0, false),
+    collective!("all-gather", 1048576, "1 MiB", 1.0, false),
+    crowded!("broadcast", 8, "8 B", 4),
+    crowded!("reduce-all", 8, "8 B", 4),
+    crowded!("all-gather", 8, "8 B", 4),
+    crowded!("all-to-all", 8, "8 B", 4),
+    crowded!("broadcast", 1024, "1 KiB", 4),
+    crowded!("reduce-all", 1024, "1 KiB", 4),
+    crowded!("all-gather", 1024, "1 KiB", 4),
+    crowded!("all-to-all", 1024, "1 KiB", 4),
+    crowded!("broadcast", 8, "8 B", 8),
+    crowded!("reduce-all", 8, "8 B", 8),
+    crowded!("all-gather", 8, "8 B", 8),
+    crowded!("all-to-all", 8, "8 B", 8),
+    crowded!("broadcast", 1024, "1 KiB", 8),
+    crowded!("reduce-all", 1024, "1 KiB", 8),
+    crowded!("all-gather", 1024, "1 KiB", 8),
+    crowded!("all-to-all", 1024, "1 KiB", 8),
+    crowded!("broadcast", 8, "8 B", 64),
+    crowded!("reduce-all", 8, "8 B", 64),
+    crowded!("all-gather", 8, "8 B", 64),
+    crowded!("all-to-all", 8, "8 B", 64),
     Group {
         name: "barrier, 2 ranks on one core",
         place: Place::OneCore,

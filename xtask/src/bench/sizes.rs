@@ -1,7 +1,7 @@
 //! Latency and bandwidth against size: what the plots are drawn from.
 
 use super::ours::Ours;
-use super::peers::{Answer, PEERS, Running, SAMPLES};
+use super::peers::{Answer, PEERS, Running, Sampling};
 use super::place::Place;
 use super::record::{Record, Row};
 use super::svg::{Across, Line, Plot};
@@ -135,11 +135,11 @@ pub fn measure(
         let (mut figures, mut states) = (Figures::new(), Vec::new());
         let mut settled = Vec::new();
         for peer in peers.iter_mut() {
-            let mut iterations = Vec::new();
+            let mut samplings = Vec::new();
             for bytes in sizes(sweep.largest) {
-                iterations.push((bytes, peer.settle(sweep.question, bytes)?));
+                samplings.push((bytes, peer.settle(sweep.question, bytes)?));
             }
-            settled.push(iterations);
+            settled.push(samplings);
         }
         for round in 0..rounds {
             let mut note = |row: Row| {
@@ -154,10 +154,10 @@ pub fn measure(
                     .into_iter()
                     .for_each(&mut note);
             }
-            for (peer, iterations) in peers.iter_mut().zip(&settled) {
-                for &(bytes, iterations) in iterations {
-                    let Some(iterations) = iterations else { continue };
-                    if let Answer::Row(row) = peer.ask(sweep.question, bytes, iterations, SAMPLES)? {
+            for (peer, samplings) in peers.iter_mut().zip(&settled) {
+                for &(bytes, sampling) in samplings {
+                    let Some(Sampling { iterations, samples }) = sampling else { continue };
+                    if let Answer::Row(row) = peer.ask(sweep.question, bytes, iterations, samples)? {
                         note(Row { threads: 1, ..*row });
                     }
                 }

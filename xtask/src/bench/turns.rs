@@ -1,7 +1,7 @@
 //! Taking turns: in each, every system measures one block, and the machine's state is taken before and after.
 
 use super::ours::Ours;
-use super::peers::{Answer, Running, SAMPLES};
+use super::peers::{Answer, Running, SAMPLES, Sampling};
 use super::plan::Group;
 use super::record::Row;
 use anyhow::{Result, ensure};
@@ -135,12 +135,12 @@ impl Prober<'_> {
     }
 }
 
-/// A peer that takes part, with its iterations of a sample.
+/// A peer that takes part.
 pub struct Asked<'a> {
     /// The peer.
     pub running: &'a mut Running,
-    /// Iterations.
-    pub iterations: u64,
+    /// How it is asked.
+    pub sampling: Sampling,
 }
 
 /// Takes turns until as many count as `wanted` begins with, but no more than it ends with. `blocks` is how many blocks gasperf makes
@@ -177,7 +177,8 @@ pub fn take(
                 rows = ours.launch(group.place, launch, blocks)?;
             } else if let (Some(peer), Some((bench, bytes, _))) =
                 (asked.get_mut(system - group.launches.len()), group.question)
-                && let Answer::Row(row) = peer.running.ask(bench, bytes, peer.iterations, SAMPLES)?
+                && let Answer::Row(row) =
+                    peer.running.ask(bench, bytes, peer.sampling.iterations, peer.sampling.samples)?
             {
                 row.sane()?;
                 rows.push(Row { place: group.place.name().into(), threads: 1, ..*row });
