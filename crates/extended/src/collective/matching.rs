@@ -98,8 +98,13 @@ impl Matching {
     /// No member of a team sends such a piece.
     pub fn hear<M: CoreMode>(&self, piece: &Incoming<'_, M>) -> Result<(), Box<Error>> {
         let Received::Payload(payload) = piece.received() else { return Ok(()) };
-        let (from, mut words) = (piece.source(), [0; WORDS]);
-        for (word, bytes) in words.iter_mut().zip(piece.args().as_chunks().0) {
+        self.keep(piece.source(), piece.args(), payload)
+    }
+
+    /// The same of a piece's arguments and payload.
+    pub(crate) fn keep(&self, from: Rank, args: &[u8], payload: VolatileSlice<'_>) -> Result<(), Box<Error>> {
+        let mut words = [0; WORDS];
+        for (word, bytes) in words.iter_mut().zip(args.as_chunks().0) {
             *word = u32::from_le_bytes(*bytes);
         }
         let [maker, counter, order, step, offset, total] = words;

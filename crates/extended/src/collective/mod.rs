@@ -33,6 +33,8 @@ pub(crate) use bytes::Bytes;
 pub use exchange::Meets;
 pub(crate) use exchange::{Appended, Between, Brought, Exchange};
 pub use matching::TeamNumber;
+#[cfg(test)]
+pub(crate) use part::Sender;
 pub(crate) use part::{Of, Schedule};
 pub(crate) use round::{Kind, Round, What, Which};
 pub(crate) use scan::Scan;
@@ -143,6 +145,20 @@ impl<S: Schedule> Part<Windowed<S>> {
 fn part_of<S: Schedule>(of: Of, schedule: S) -> Part<Windowed<S>> {
     let schedule = Windowed::new(&of, schedule);
     Part::new(of, schedule)
+}
+
+/// The turns of a rank's part, for tests that play the network: each goes as far as it can at once, and says whether the part is over.
+#[cfg(test)]
+pub(crate) fn turns<'a>(
+    of: Of,
+    schedule: impl Schedule + 'a,
+) -> impl FnMut(&dyn Sender) -> Result<bool, gasworks_core::Error> + 'a {
+    let mut part = part_of(of, schedule);
+    move |sender| match part.turn(sender) {
+        Ok(()) => Ok(true),
+        Err(Stop::Waits(_) | Stop::Busy) => Ok(false),
+        Err(Stop::Failed(error)) => Err(error),
+    }
 }
 
 /// How elements are combined.

@@ -13,6 +13,9 @@ use crate::event::{Event, Kept};
 use gasworks_core::{CoreMode, Engine, Name, TeamError};
 use gasworks_sync::VolatileSlice;
 
+#[cfg(test)]
+mod counted;
+
 // Each takes its place among the team's collectives, whatever it was given: a member that was given something wrong has had its turn all the same, or its next
 // collective would be the others' last one.
 

@@ -1,0 +1,277 @@
+//! How many messages the collectives of a team without a board take of each member, and how many steps: the schedules that ranks run, over a network
+//! in this process that counts messages and delivers those of a step together.
+
+use super::*;
+use crate::collective::Sender;
+use crate::collective::matching::Matching;
+use gasworks_core::{Handlers, Incoming, Outgoing, Rank};
+use gasworks_sync::Seq;
+use gasworks_sync::atomic::Ordering::Relaxed;
+use std::cell::RefCell;
+use std::sync::Arc;
+
+/// Numbers of members.
+const SIZES: [u32; 7] = [1, 2, 3, 8, 64, 100, 1024];
+/// So many collectives of a kind follow each other; members that share no memory meet before each sixteenth.
+const TIMES: u32 = 20;
+
+/// The turns of a member's part, which say whether it is over.
+type Turns<'a> = Box<dyn FnMut(&dyn Sender) -> Result<bool, gasworks_core::Error> + 'a>;
+
+/// A message under way.
+struct Message {
+    from: Rank,
+    to: Rank,
+    args: Vec<u8>,
+    payload: Vec<u8>,
+}
+
+/// A member of the team of all ranks.
+struct Member {
+    teams: Arc<Teams>,
+    team: Team,
+    matching: Arc<Matching>,
+}
+
+/// What a collective has taken: of the member that sent most, and that received most, the messages; and the steps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Costs {
+    sent: u32,
+    received: u32,
+    steps: u32,
+}
+
+/// The network, and who is on it.
+struct Net {
+    members: Vec<Member>,
+    flying: RefCell<Vec<Message>>,
+}
+
+/// What a member sends by.
+struct Port<'n> {
+    net: &'n Net,
+    rank: Rank,
+}
+
+impl Sender for Port<'_> {
+    fn try_request(&self, to: Rank, message: &Outgoing<'_>) -> Result<(), gasworks_core::Error> {
+        let (args, payload) = (message.args.to_vec(), message.payload.to_vec());
+        self.net.flying.borrow_mut().push(Message { from: self.rank, to, args, payload });
+        Ok(())
+    }
+
+    fn max_medium(&self) -> usize {
+        4096
+    }
+}
+
+impl Net {
+    fn new(ranks: u32) -> Self {
+        let member = |rank| {
+            let (handlers, mut kept) = (Handlers::<Seq>::new(), None);
+            let teams = Teams::register(ranks, None, &handlers, |matching| {
+                kept = Some(matching.clone());
+                Box::new(move |piece: &Incoming<'_, Seq>| matching.hear(piece))
+            });
+            let (teams, matching) = (teams.expect("a free handler"), kept.expect("it is made"));
+            Member { teams, team: Team::everyone(rank, ranks), matching }
+        };
+        Self { members: (0..ranks).map(member).collect(), flying: RefCell::default() }
+    }
+
+    /// Turns all parts until they are over: each once, then what they have sent is delivered, the latest first.
+    fn run(&self, turns: Vec<Turns<'_>>) -> Costs {
+        let mut parts: Vec<_> = turns.into_iter().map(Some).collect();
+        let (mut sent, mut received) = (vec![0; parts.len()], vec![0; parts.len()]);
+        for steps in 0.. {
+            assert!(steps < 10_000, "nobody goes on");
+            for (rank, part) in (0..).zip(&mut parts) {
+                let is_over =
+                    |turn: &mut Turns<'_>| turn(&Port { net: self, rank }).expect("all do the same");
+                if part.as_mut().is_some_and(is_over) {
+                    *part = None;
+                }
+            }
+            let flying = self.flying.take();
+            if flying.is_empty() && parts.iter().all(Option::is_none) {
+                let most = |counts: Vec<u32>| counts.into_iter().max().unwrap_or(0);
+                return Costs { sent: most(sent), received: most(received), steps };
+            }
+            for Message { from, to, args, mut payload } in flying.into_iter().rev() {
+                sent[from as usize] += 1;
+                received[to as usize] += 1;
+                let payload = VolatileSlice::from_mut(&mut payload);
+                self.members[to as usize].matching.keep(from, &args, payload).expect("a good piece");
+            }
+        }
+        unreachable!("it returns from within")
+    }
+
+    /// Runs a collective of the buffers of all members: what they give, and where what comes goes.
+    fn collective<'a>(
+        &'a self,
+        (own, all): (&'a mut [Vec<u8>], &'a mut [Vec<u8>]),
+        turns: impl Fn(&'a Member, &'a mut Vec<u8>, &'a mut Vec<u8>) -> Turns<'a>,
+    ) -> Costs {
+        let buffers = own.iter_mut().zip(all);
+        self.run(
+            self.members.iter().zip(buffers).map(|(member, (own, all))| turns(member, own, all)).collect(),
+        )
+    }
+}
+
+/// A member's part in what is planned.
+fn planned<'a, X, S, L: Schedule + 'a>(member: &Member, plan: Plan<X, S, impl FnOnce(X) -> L>) -> Turns<'a> {
+    let given = plan.given.unwrap_or_else(|error| panic!("{error}"));
+    Box::new(collective::turns(member.teams.next(&member.team, plan.what), (plan.schedule)(given)))
+}
+
+/// The logarithm, rounded up.
+fn log2(size: u32) -> u32 {
+    size.next_power_of_two().ilog2()
+}
+
+/// Sums of words.
+struct Sum;
+
+impl Combine for Sum {
+    fn element(&self) -> usize {
+        8
+    }
+    fn combine(&mut self, before: &mut [u8], after: &mut [u8]) {
+        for (before, after) in before.as_chunks_mut().0.iter_mut().zip(after.as_chunks().0) {
+            *before = u64::from_ne_bytes(*before).wrapping_add(u64::from_ne_bytes(*after)).to_ne_bytes();
+        }
+    }
+    fn commutes(&self) -> bool {
+        true
+    }
+}
+
+/// What a member gives in a collective, of so many words.
+fn word(member: u32, time: u32, at: usize) -> u64 {
+    (u64::from(member) + 3) * (u64::from(time) + 1) + at as u64 * 1000
+}
+
+fn words(member: u32, time: u32, count: usize) -> Vec<u8> {
+    (0..count).flat_map(|at| word(member, time, at).to_ne_bytes()).collect()
+}
+
+/// The collectives, each of a word of each member.
+#[derive(Clone, Copy, Debug)]
+enum Call {
+    Broadcast,
+    Reduce,
+    ReduceAll,
+    Scan,
+    Gather,
+    Scatter,
+    AllGather,
+    Barrier,
+}
+
+const CALLS: [Call; 8] = [
+    Call::Broadcast,
+    Call::Reduce,
+    Call::ReduceAll,
+    Call::Scan,
+    Call::Gather,
+    Call::Scatter,
+    Call::AllGather,
+    Call::Barrier,
+];
+
+impl Call {
+    /// The most that a member may send and receive, and the most steps, where distances double so often.
+    fn limit(self, log: u32) -> Costs {
+        let (sent, received, steps) = match self {
+            Call::Broadcast | Call::Scatter => (log, 1, log),
+            Call::Reduce | Call::Gather => (1, log, log),
+            Call::ReduceAll => (2 * log, 2 * log, 2 * log),
+            Call::Scan | Call::AllGather | Call::Barrier => (log, log, log),
+        };
+        Costs { sent, received, steps }
+    }
+
+    /// Runs it on all members, with this root, and looks at what comes of it.
+    fn run(self, net: &Net, root: u32, time: u32) -> Costs {
+        let size = net.members.len() as u32;
+        let mut own: Vec<_> = (0..size).map(|member| words(member, time, 1)).collect();
+        let mut all =
+            vec![vec![0; 8 * size as usize]; if matches!(self, Call::AllGather) { size as usize } else { 0 }];
+        all.resize(size as usize, Vec::new());
+        if let Call::Gather = self {
+            all[root as usize].resize(8 * size as usize, 0);
+        }
+        if let Call::Scatter = self {
+            all[root as usize] = (0..size).flat_map(|member| words(member, time, 1)).collect();
+            own = vec![vec![0; 8]; size as usize];
+        }
+        let costs = net.collective((&mut own, &mut all), |member, own, all| {
+            let team = &member.team;
+            match self {
+                Call::Broadcast => planned(member, broadcast(team, root, VolatileSlice::from_mut(own))),
+                Call::Reduce | Call::ReduceAll => {
+                    let (own, root) =
+                        (VolatileSlice::from_mut(own), matches!(self, Call::Reduce).then_some(root));
+                    planned(member, reduce(team, root, (own, own), Sum))
+                }
+                Call::Scan => planned(member, scan(team, VolatileSlice::from_mut(own), true, Sum)),
+                Call::Gather => {
+                    let (own, all) = (Bytes::Plain(own), VolatileSlice::from_mut(all));
+                    planned(member, gather(team, root, own, all, Lengths::Equal))
+                }
+                Call::Scatter => {
+                    let (own, all) = (VolatileSlice::from_mut(own), Bytes::Plain(all));
+                    planned(member, scatter(team, root, all, Lengths::Equal, own))
+                }
+                Call::AllGather => {
+                    planned(member, all_gather(team, Bytes::Plain(own), VolatileSlice::from_mut(all)))
+                }
+                Call::Barrier => {
+                    let what = What::new(Kind::Barrier, None, 0);
+                    Box::new(collective::turns(member.teams.next(team, what), Exchange::agree(Name::Any, 0)))
+                }
+            }
+        });
+        let each = |member: u32| word(member, time, 0);
+        let sum = |members: std::ops::Range<u32>| members.map(each).sum::<u64>();
+        let every: Vec<u8> = (0..size).flat_map(|member| words(member, time, 1)).collect();
+        for (member, (own, all)) in (0..).zip(own.iter().zip(&all)) {
+            let wanted = match self {
+                Call::Broadcast => each(root),
+                Call::ReduceAll => sum(0..size),
+                Call::Reduce if member == root => sum(0..size),
+                Call::Scan => sum(0..member + 1),
+                _ => each(member),
+            };
+            assert_eq!(*own, wanted.to_ne_bytes(), "{self:?} of {size}, root {root}, member {member}");
+            if !all.is_empty() {
+                assert_eq!(*all, every, "{self:?} of {size}, root {root}, member {member}");
+            }
+        }
+        costs
+    }
+}
+
+/// Of each collective of a word, from few members to a thousand and one that is no power of two, nobody sends or receives more messages than a logarithm of
+/// their number, nor does it take more steps.
+#[test]
+fn messages_of_short_collectives_are_a_logarithm_of_the_members() {
+    for size in SIZES {
+        let (net, log) = (Net::new(size), log2(size));
+        for (root, call) in CALLS.into_iter().enumerate() {
+            let limit = call.limit(log);
+            for time in 0..if size > 100 { 2 } else { TIMES } {
+                let root = (root as u32 * 5 + time * 7) % size;
+                let costs = call.run(&net, root, time);
+                // The members' meeting is an exchange of its own.
+                let meets = if net.members[0].team.begun.load(Relaxed).is_multiple_of(16) { log } else { 0 };
+                let is_within = costs.sent <= limit.sent + meets
+                    && costs.received <= limit.received + meets
+                    && costs.steps <= limit.steps + meets;
+                assert!(is_within, "{call:?} of {size}: {costs:?}, of at most {limit:?} and {meets}");
+            }
+        }
+    }
+}
