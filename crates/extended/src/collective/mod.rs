@@ -3,10 +3,11 @@
 //! - [`matching`]: what members send each other, in pieces; it is kept until it is wanted.
 //! - `part`: one rank's part in a collective: a schedule that goes on step by step.
 //! - `round`: where a rank is on its team's board. `short`: collectives that are no more than that.
-//! - `exchange`: all hear what all say. `tree`: from one to all, and from all to one. `spread`: from each its own. `scan`: from all before each.
+//! - `exchange`: all hear what all say. `tree`: from one to all, and from all to one. `spread`: from each its own, and `bruck`: short ones by way of others. `scan`: from all before each.
 //!
 //! A team's collectives are numbered in the order in which its members call them, which is the same on all; several may be under way.
 
+mod bruck;
 mod bytes;
 mod exchange;
 pub mod matching;
@@ -29,6 +30,8 @@ use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
+#[cfg(test)]
+pub(crate) use bruck::Bruck;
 pub(crate) use bytes::Bytes;
 pub use exchange::Meets;
 pub(crate) use exchange::{Appended, Between, Brought, Exchange};
@@ -39,7 +42,7 @@ pub(crate) use part::{Of, Schedule};
 pub(crate) use round::{Kind, Round, What, Which};
 pub(crate) use scan::Scan;
 pub(crate) use short::{Combined, Copies, MAX_POST, Short, Steps, is_combined};
-pub(crate) use spread::{AllToAll, Blocks, Gather, Scatter};
+pub(crate) use spread::{AllToAll, AnyAllToAll, Blocks, Gather, Scatter};
 pub(crate) use tree::{Broadcast, Reduce, ReduceAll};
 
 /// Every so many collectives of a team its members meet, so that none is further ahead of another.

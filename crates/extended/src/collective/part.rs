@@ -37,6 +37,33 @@ impl Schedule for Box<dyn Schedule + '_> {
     }
 }
 
+/// One of two schedules.
+pub(crate) enum Either<A, B> {
+    First(A),
+    Second(B),
+}
+
+impl<A: Schedule, B: Schedule> Schedule for Either<A, B> {
+    fn meets(&self) -> bool {
+        match self {
+            Either::First(schedule) => schedule.meets(),
+            Either::Second(schedule) => schedule.meets(),
+        }
+    }
+    fn posts(&self) -> bool {
+        match self {
+            Either::First(schedule) => schedule.posts(),
+            Either::Second(schedule) => schedule.posts(),
+        }
+    }
+    fn turn(&mut self, io: &mut Io<'_>) -> Result<(), Stop> {
+        match self {
+            Either::First(schedule) => schedule.turn(io),
+            Either::Second(schedule) => schedule.turn(io),
+        }
+    }
+}
+
 /// What sends messages.
 pub(crate) trait Sender {
     fn try_request(&self, to: Rank, message: &Outgoing<'_>) -> Result<(), Error>;

@@ -1,9 +1,11 @@
 //! From each its own: gather, scatter, and all to all.
 //!
-//! Short blocks of the same length go along the tree, those of all below a member at once; others straight to where they belong, a chunk at a time.
+//! Short blocks of the same length go along the tree, those of all below a member at once; others straight to where they belong, a chunk at a time. So do
+//! those of all to all, but short ones of the same length ([`bruck`]).
 
+use super::bruck::{self, Bruck};
 use super::bytes::{Bytes, Stop};
-use super::part::{Io, Schedule};
+use super::part::{Either, Io, Schedule};
 use super::tree::{CHUNK, Place, chunk, part};
 use gasworks_sync::VolatileSlice;
 
@@ -217,7 +219,10 @@ impl Schedule for Scatter<'_> {
     }
 }
 
-/// Each member has a block for each, and gets one of each.
+/// Each member has a block for each, and gets one of each. What is short and equal goes by [`Bruck`], where that is faster.
+pub(crate) type AnyAllToAll<'a> = Either<Bruck<'a>, AllToAll<'a>>;
+
+/// Each to each: all members at a distance at a time.
 pub(crate) struct AllToAll<'a> {
     to: (Bytes<'a>, Blocks),
     from: (VolatileSlice<'a>, Blocks),
@@ -228,6 +233,16 @@ pub(crate) struct AllToAll<'a> {
 }
 
 impl<'a> AllToAll<'a> {
+    /// As [`new`](Self::new), or sooner among so many members.
+    pub fn any(size: u32, to: (Bytes<'a>, Blocks), from: (VolatileSlice<'a>, Blocks)) -> AnyAllToAll<'a> {
+        match (&to.1, &from.1) {
+            (&Blocks::Equal(len), Blocks::Equal(_)) if bruck::is_faster(size, len) => {
+                Either::First(Bruck::new(to.0, from.0, len))
+            }
+            _ => Either::Second(Self::new(to, from)),
+        }
+    }
+
     /// What goes to each, and where what comes of each goes.
     pub fn new(to: (Bytes<'a>, Blocks), from: (VolatileSlice<'a>, Blocks)) -> Self {
         Self { to, from, distance: 0, sent: 0, heard: 0 }

@@ -5,9 +5,9 @@ use crate::Error;
 use crate::collective::Begun;
 pub use crate::collective::Meets;
 use crate::collective::{
-    self, AllToAll, Appended, Between, Blocks, Broadcast, Brought, Bytes, Combine, Combined, Copies,
-    Exchange, Gather, Kind, MAX_POST, Of, Reduce, ReduceAll, Round, Scan, Scatter, Schedule, Steps, What,
-    is_combined,
+    self, AllToAll, AnyAllToAll, Appended, Between, Blocks, Broadcast, Brought, Bytes, Combine, Combined,
+    Copies, Exchange, Gather, Kind, MAX_POST, Of, Reduce, ReduceAll, Round, Scan, Scatter, Schedule, Steps,
+    What, is_combined,
 };
 use crate::event::{Event, Kept};
 use gasworks_core::{CoreMode, Engine, Name, TeamError};
@@ -491,7 +491,7 @@ fn all_to_all<'a>(
     to: Bytes<'a>,
     from: VolatileSlice<'a>,
     lengths: Option<[&[usize]; 2]>,
-) -> Plan<Both, impl FnOnce(Both) -> Copies<'a>, impl FnOnce(Both) -> AllToAll<'a>> {
+) -> Plan<Both, impl FnOnce(Both) -> Copies<'a>, impl FnOnce(Both) -> AnyAllToAll<'a>> {
     let place = team.place();
     Plan {
         what: match lengths {
@@ -501,7 +501,7 @@ fn all_to_all<'a>(
         is_short: lengths.is_none() && to.len() <= MAX_POST,
         given: blocks_of_both(team, (to.len(), from.len()), lengths),
         steps: move |_| Copies::all_to_all(place, to, from),
-        schedule: move |[going, coming]: Both| AllToAll::new((to, going), (from, coming)),
+        schedule: move |[going, coming]: Both| AllToAll::any(place.1, (to, going), (from, coming)),
     }
 }
 

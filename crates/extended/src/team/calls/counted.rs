@@ -167,10 +167,11 @@ enum Call {
     Gather,
     Scatter,
     AllGather,
+    AllToAll,
     Barrier,
 }
 
-const CALLS: [Call; 8] = [
+const CALLS: [Call; 9] = [
     Call::Broadcast,
     Call::Reduce,
     Call::ReduceAll,
@@ -178,6 +179,7 @@ const CALLS: [Call; 8] = [
     Call::Gather,
     Call::Scatter,
     Call::AllGather,
+    Call::AllToAll,
     Call::Barrier,
 ];
 
@@ -188,7 +190,7 @@ impl Call {
             Call::Broadcast | Call::Scatter => (log, 1, log),
             Call::Reduce | Call::Gather => (1, log, log),
             Call::ReduceAll => (2 * log, 2 * log, 2 * log),
-            Call::Scan | Call::AllGather | Call::Barrier => (log, log, log),
+            Call::Scan | Call::AllGather | Call::AllToAll | Call::Barrier => (log, log, log),
         };
         Costs { sent, received, steps }
     }
@@ -197,15 +199,23 @@ impl Call {
     fn run(self, net: &Net, root: u32, time: u32) -> Costs {
         let size = net.members.len() as u32;
         let mut own: Vec<_> = (0..size).map(|member| words(member, time, 1)).collect();
-        let mut all =
-            vec![vec![0; 8 * size as usize]; if matches!(self, Call::AllGather) { size as usize } else { 0 }];
-        all.resize(size as usize, Vec::new());
-        if let Call::Gather = self {
-            all[root as usize].resize(8 * size as usize, 0);
-        }
-        if let Call::Scatter = self {
-            all[root as usize] = (0..size).flat_map(|member| words(member, time, 1)).collect();
-            own = vec![vec![0; 8]; size as usize];
+        let every = || (0..size).flat_map(|member| words(member, time, 1)).collect::<Vec<u8>>();
+        let has_all = |member| match self {
+            Call::Gather => member == root,
+            Call::AllGather | Call::AllToAll => true,
+            _ => false,
+        };
+        let mut all: Vec<_> = (0..size)
+            .map(|member| if has_all(member) { vec![0; 8 * size as usize] } else { Vec::new() })
+            .collect();
+        match self {
+            Call::Scatter => {
+                all[root as usize] = every();
+                own = vec![vec![0; 8]; size as usize];
+            }
+            // A member has a word for each.
+            Call::AllToAll => own.iter_mut().for_each(|own| *own = own.repeat(size as usize)),
+            _ => {}
         }
         let costs = net.collective((&mut own, &mut all), |member, own, all| {
             let team = &member.team;
@@ -228,6 +238,9 @@ impl Call {
                 Call::AllGather => {
                     planned(member, all_gather(team, Bytes::Plain(own), VolatileSlice::from_mut(all)))
                 }
+                Call::AllToAll => {
+                    planned(member, all_to_all(team, Bytes::Plain(own), VolatileSlice::from_mut(all), None))
+                }
                 Call::Barrier => {
                     let what = What::new(Kind::Barrier, None, 0);
                     Box::new(collective::turns(member.teams.next(team, what), Exchange::agree(Name::Any, 0)))
@@ -236,7 +249,7 @@ impl Call {
         });
         let each = |member: u32| word(member, time, 0);
         let sum = |members: std::ops::Range<u32>| members.map(each).sum::<u64>();
-        let every: Vec<u8> = (0..size).flat_map(|member| words(member, time, 1)).collect();
+        let every = every();
         for (member, (own, all)) in (0..).zip(own.iter().zip(&all)) {
             let wanted = match self {
                 Call::Broadcast => each(root),
@@ -245,7 +258,7 @@ impl Call {
                 Call::Scan => sum(0..member + 1),
                 _ => each(member),
             };
-            assert_eq!(*own, wanted.to_ne_bytes(), "{self:?} of {size}, root {root}, member {member}");
+            assert_eq!(own[..8], wanted.to_ne_bytes(), "{self:?} of {size}, root {root}, member {member}");
             if !all.is_empty() {
                 assert_eq!(*all, every, "{self:?} of {size}, root {root}, member {member}");
             }
@@ -272,6 +285,38 @@ fn messages_of_short_collectives_are_a_logarithm_of_the_members() {
                     && costs.steps <= limit.steps + meets;
                 assert!(is_within, "{call:?} of {size}: {costs:?}, of at most {limit:?} and {meets}");
             }
+        }
+    }
+}
+
+/// From each member to each the block that is for it, of any number of members and of lengths around what goes eagerly.
+#[test]
+fn blocks_by_way_of_others_come_to_whom_they_are_for() {
+    for size in (1..=20).chain([31, 32, 33, 64]) {
+        let net = Net::new(size);
+        for (time, len) in (0..).zip([1usize, 8, 24, 130, 1000]) {
+            let block = |from: u32, to: u32| -> Vec<u8> {
+                let seed = from * 1009 + to * 31 + time;
+                (0..len as u32)
+                    .map(|at| (seed.wrapping_mul(2_654_435_761).wrapping_add(at * 7) >> 5) as u8)
+                    .collect()
+            };
+            let mut own: Vec<Vec<u8>> =
+                (0..size).map(|from| (0..size).flat_map(|to| block(from, to)).collect()).collect();
+            let mut all = vec![vec![0; len * size as usize]; size as usize];
+            let costs = net.collective((&mut own, &mut all), |member, own, all| {
+                let what = What::new(Kind::AllToAll, None, len);
+                let schedule = collective::Bruck::new(Bytes::Plain(own), VolatileSlice::from_mut(all), len);
+                Box::new(collective::turns(member.teams.next(&member.team, what), schedule))
+            });
+            for (to, all) in (0..).zip(&all) {
+                let wanted: Vec<u8> = (0..size).flat_map(|from| block(from, to)).collect();
+                assert!(*all == wanted, "{size} members, {len} bytes, to {to}");
+            }
+            // What does not go eagerly takes a word that clears it, and more pieces.
+            let pieces = 2 + (size as usize * len).div_ceil(4096) as u32;
+            let most = log2(size) * if size as usize / 2 * len > 4096 { pieces } else { 1 };
+            assert!(costs.sent <= most, "{size} members, {len} bytes: {costs:?}");
         }
     }
 }
