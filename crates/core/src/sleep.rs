@@ -34,16 +34,21 @@ pub struct WaitSet {
 
 /// What the transports of a rank have.
 struct Sources<'a> {
-    bells: Vec<Arc<dyn Bell>>,
+    bell: Option<Arc<dyn Bell>>,
+    /// The doorbells beyond the first: to sleep on one allocates nothing.
+    more: Vec<Arc<dyn Bell>>,
     descriptors: Vec<BorrowedFd<'a>>,
 }
 
 impl<'a> Sources<'a> {
     fn of<M: Mode, W: Wire<M> + ?Sized + 'a>(wires: impl Iterator<Item = &'a W>) -> Self {
-        let mut all = Self { bells: Vec::new(), descriptors: Vec::new() };
+        let mut all = Self { bell: None, more: Vec::new(), descriptors: Vec::new() };
         for wire in wires {
             match wire.wait() {
-                Wait::Bell(bell) => all.bells.push(bell),
+                Wait::Bell(bell) => match all.bell {
+                    None => all.bell = Some(bell),
+                    Some(_) => all.more.push(bell),
+                },
                 Wait::Descriptor(fd) => all.descriptors.push(fd),
                 Wait::Nothing => {}
             }
@@ -53,7 +58,7 @@ impl<'a> Sources<'a> {
 
     /// Whether one word is all that a sleep has to be on.
     fn is_one_bell(&self) -> bool {
-        self.descriptors.is_empty() && self.bells.len() < 2
+        self.descriptors.is_empty() && self.more.is_empty()
     }
 }
 
@@ -90,7 +95,7 @@ impl WaitSet {
         let slept = match forwarder {
             Some(forwarder) => self.sleep_on(forwarder, sources.descriptors, arm)?,
             None => {
-                let bell = sources.bells.first().map_or(&self.own, |bell| bell.bell());
+                let bell = sources.bell.as_ref().map_or(&self.own, |bell| bell.bell());
                 let ticket = bell.ticket();
                 let longest = arm()?;
                 let most = if sources.is_one_bell() { Duration::MAX } else { NAP };
@@ -144,7 +149,7 @@ impl WaitSet {
 
     /// What makes a descriptor of the doorbells; `None` if the system gives none.
     fn forwarder(&self, sources: &Sources<'_>) -> Option<&Forwarder> {
-        self.forwarder.get_or_init(|| Forwarder::new(&sources.bells)).as_ref()
+        self.forwarder.get_or_init(|| Forwarder::new(sources.bell.iter().chain(&sources.more))).as_ref()
     }
 }
 
@@ -189,7 +194,7 @@ impl Event {
 }
 
 impl Forwarder {
-    fn new(bells: &[Arc<dyn Bell>]) -> Option<Self> {
+    fn new<'a>(bells: impl Iterator<Item = &'a Arc<dyn Bell>>) -> Option<Self> {
         let event = Arc::new(Event { fd: EventFd::new().ok()?, ends: Lock::new(false) });
         let mut this = Self { event, threads: Vec::new(), leader: Latch::new(()) };
         for bell in bells {
