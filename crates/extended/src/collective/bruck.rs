@@ -4,6 +4,7 @@
 //! 2^r further on, where they keep their numbers. After the last step each has gone as far as its number says: so block `d` is then that of the member `d`
 //! before.
 
+use super::buffers::Buffer;
 use super::bytes::{Bytes, Stop};
 use super::matching::EAGER;
 use super::part::{Io, Schedule};
@@ -51,9 +52,9 @@ pub(crate) struct Bruck<'a> {
     /// Bytes of a block.
     len: usize,
     /// The blocks by their numbers, once it has begun.
-    held: Vec<u8>,
+    held: Buffer,
     /// Those that go in a step, once they lie here.
-    going: Vec<u8>,
+    going: Buffer,
     is_begun: bool,
     step: u32,
     is_packed: bool,
@@ -63,13 +64,13 @@ pub(crate) struct Bruck<'a> {
 impl<'a> Bruck<'a> {
     /// What goes to each, and where what comes of each goes, in blocks of so many bytes.
     pub fn new(to: Bytes<'a>, from: VolatileSlice<'a>, len: usize) -> Self {
-        let (held, going) = (Vec::new(), Vec::new());
+        let (held, going) = Default::default();
         Self { to, from, len, held, going, is_begun: false, step: 0, is_packed: false, is_sent: false }
     }
 
     /// Takes the blocks in the order of their numbers.
-    fn begin(&mut self, own: usize, size: usize) {
-        self.held.resize(size * self.len, 0);
+    fn begin(&mut self, io: &mut Io<'_>, own: usize, size: usize) {
+        self.held = io.buffer(size * self.len);
         let before = own * self.len;
         let (first, last) = self.held.split_at_mut(size * self.len - before);
         self.to.part(before, first.len()).read(first);
@@ -78,9 +79,10 @@ impl<'a> Bruck<'a> {
     }
 
     /// Packs those that go in this step.
-    fn pack(&mut self, size: usize) {
+    fn pack(&mut self, io: &mut Io<'_>, size: usize) {
         let (len, mut end) = (self.len, 0);
-        self.going.resize(count(size, self.step) * len, 0);
+        io.give_back(std::mem::take(&mut self.going));
+        self.going = io.buffer(count(size, self.step) * len);
         for (first, count) in runs(size, self.step) {
             let (from, bytes) = (first * len, count * len);
             self.going[end..end + bytes].copy_from_slice(&self.held[from..from + bytes]);
@@ -105,13 +107,13 @@ impl Schedule for Bruck<'_> {
         let (own, members) = (io.own(), io.size());
         let size = members as usize;
         if !self.is_begun {
-            self.begin(own as usize, size);
+            self.begin(io, own as usize, size);
         }
         while self.step < steps(size) {
             let distance = 1u32 << self.step;
             let (from, bytes) = (io.beyond(own, members - distance), count(size, self.step) * self.len);
             if !self.is_packed {
-                self.pack(size);
+                self.pack(io, size);
             }
             if !self.is_sent {
                 // First: around, each might wait to be cleared by the next one.
@@ -128,6 +130,8 @@ impl Schedule for Bruck<'_> {
             let member = io.beyond(own, members - number) as usize;
             part(self.from, (member * self.len, self.len)).write(block);
         }
+        io.give_back(std::mem::take(&mut self.held));
+        io.give_back(std::mem::take(&mut self.going));
         Ok(())
     }
 }

@@ -3,6 +3,7 @@
 //! In step `s` a member sends what it has to the one 2^s before, and takes what the one 2^s further on has sent; after the last step it has
 //! heard, directly or not, of all. Nobody is through before all have begun.
 
+use super::buffers::Buffer;
 use super::bytes::{Bytes, Stop};
 use super::part::{Io, Schedule};
 use gasworks_core::Name;
@@ -13,21 +14,19 @@ const PIECE: usize = 1 << 20;
 /// How many bytes a name has.
 const NAME: usize = 8;
 
-/// What is done with what another member has sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Combine {
-    /// It is appended, so many bytes of each member.
-    Append(usize),
-    /// They are [names](Name), and what is kept is what both agree on.
-    Agree,
+/// What this rank has said and heard.
+#[derive(Debug)]
+enum Heard {
+    /// So many bytes of each member, one's behind the other's; how many bytes there are so far.
+    Blocks { block: usize, bytes: Buffer, have: usize },
+    /// What they agree on.
+    Name(Name),
 }
 
 /// A member's part.
 #[derive(Debug)]
 pub(crate) struct Exchange {
-    combine: Combine,
-    /// What this rank has said and heard.
-    held: Vec<u8>,
+    heard: Heard,
     /// The number of its first step.
     first: u32,
     step: u32,
@@ -37,48 +36,66 @@ pub(crate) struct Exchange {
 }
 
 impl Exchange {
+    fn new(heard: Heard, first: u32) -> Self {
+        Self { heard, first, step: 0, pieces: 0, is_sent: false }
+    }
+
     /// All hear what each says, as many bytes.
-    pub fn append(own: Vec<u8>) -> Self {
-        Self { combine: Combine::Append(own.len()), held: own, first: 0, step: 0, pieces: 0, is_sent: false }
+    pub fn append(own: &[u8]) -> Self {
+        Self::new(Heard::Blocks { block: own.len(), bytes: own.into(), have: own.len() }, 0)
     }
 
     /// All hear what the names of all agree on; its steps have numbers from `first`.
     pub fn agree(name: Name, first: u32) -> Self {
-        let held = name.encode().to_le_bytes().into();
-        Self { combine: Combine::Agree, held, first, step: 0, pieces: 0, is_sent: false }
+        Self::new(Heard::Name(name), first)
     }
 
     /// What all have said, this rank's own first, then that of the member after it, around.
-    pub fn heard(self) -> Vec<u8> {
-        self.held
+    pub fn heard(&self) -> &[u8] {
+        match &self.heard {
+            Heard::Blocks { bytes, have, .. } => &bytes[..*have],
+            Heard::Name(_) => &[],
+        }
     }
 
     /// What all agree on.
     pub fn agreed(&self) -> Name {
-        name(&self.held)
+        match self.heard {
+            Heard::Blocks { .. } => Name::Any,
+            Heard::Name(name) => name,
+        }
     }
-}
 
-fn name(bytes: &[u8]) -> Name {
-    Name::decode(bytes.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes)))
+    /// Makes room for what all say.
+    fn begin(&mut self, io: &mut Io<'_>) {
+        if let Heard::Blocks { block, bytes, have } = &mut self.heard {
+            let len = *block * io.size() as usize;
+            if bytes.len() < len {
+                let mut all = io.buffer(len);
+                all[..*have].copy_from_slice(bytes);
+                io.give_back(std::mem::replace(bytes, all));
+            }
+        }
+    }
 }
 
 impl Schedule for Exchange {
     fn meets(&self) -> bool {
-        self.combine == Combine::Agree
+        matches!(self.heard, Heard::Name(_))
     }
 
     fn turn(&mut self, io: &mut Io<'_>) -> Result<(), Stop> {
         let size = io.size();
+        self.begin(io);
         loop {
             let distance = 1u64 << self.step;
             if distance >= size.into() {
                 return Ok(());
             }
             let distance = distance as u32;
-            let len = match self.combine {
-                Combine::Append(block) => distance.min(size - distance) as usize * block,
-                Combine::Agree => NAME,
+            let len = match self.heard {
+                Heard::Blocks { block, .. } => distance.min(size - distance) as usize * block,
+                Heard::Name(_) => NAME,
             };
             let from = self.pieces as usize * PIECE;
             if from >= len {
@@ -91,18 +108,27 @@ impl Schedule for Exchange {
             if !self.is_sent {
                 // First: around, each might wait to be cleared by the next one.
                 io.clear_to_send(after, step, len)?;
-                let said = Bytes::Plain(&self.held[from..from + len]);
-                io.send(io.beyond(io.own(), size - distance), step, said)?;
+                let before = io.beyond(io.own(), size - distance);
+                match &self.heard {
+                    Heard::Blocks { bytes, .. } => {
+                        io.send(before, step, Bytes::Plain(&bytes[from..][..len]))?
+                    }
+                    Heard::Name(name) => io.send(before, step, Bytes::Plain(&name.encode().to_le_bytes()))?,
+                }
                 self.is_sent = true;
             }
-            let heard = io.receive(after, step, len)?;
-            match self.combine {
-                Combine::Append(_) => self.held.extend(&heard),
-                Combine::Agree => {
-                    self.held = name(&self.held).and(name(&heard)).encode().to_le_bytes().into();
+            let theirs = io.receive(after, step, len)?;
+            match &mut self.heard {
+                Heard::Blocks { bytes, have, .. } => {
+                    bytes[*have..][..len].copy_from_slice(&theirs);
+                    *have += len;
+                }
+                Heard::Name(name) => {
+                    let word = theirs.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
+                    *name = name.and(Name::decode(word));
                 }
             }
-            io.give_back(heard);
+            io.give_back(theirs);
             (self.pieces, self.is_sent) = (self.pieces + 1, false);
         }
     }
@@ -127,16 +153,19 @@ impl Schedule for Appended<'_> {
     fn turn(&mut self, io: &mut Io<'_>) -> Result<(), Stop> {
         let own = self.own;
         let exchange = self.exchange.get_or_insert_with(|| {
-            let mut bytes = vec![0; own.len()];
-            own.read(&mut bytes);
-            Exchange::append(bytes)
+            let (block, mut bytes) = (own.len(), io.buffer(own.len() * io.size() as usize));
+            own.read(&mut bytes[..block]);
+            Exchange::new(Heard::Blocks { block, bytes, have: block }, 0)
         });
         exchange.turn(io)?;
         // They begin with this member's own.
-        let behind = exchange.held.len() - self.member as usize * own.len();
-        let (after, before) = exchange.held.split_at(behind);
+        let heard = exchange.heard();
+        let (after, before) = heard.split_at(heard.len() - self.member as usize * own.len());
         for (from, bytes) in [(0, before), (before.len(), after)] {
             self.all.slice(from, bytes.len()).unwrap_or(VolatileSlice::EMPTY).write(bytes);
+        }
+        if let Some(Exchange { heard: Heard::Blocks { bytes, .. }, .. }) = self.exchange.take() {
+            io.give_back(bytes);
         }
         Ok(())
     }

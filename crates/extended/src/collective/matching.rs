@@ -2,11 +2,13 @@
 //!
 //! What comes for a step that this rank has not reached (MPI's unexpected messages) is kept. Short steps are sent eagerly, and so is the beginning of longer
 //! ones; the rest is sent only when its receiver has cleared it to send, by a rendezvous, so that a rank which is late is not buried. Since the members of a team meet now and then, none is far ahead of another,
-//! and what is kept is bounded.
+//! and what is kept is bounded. So is what is kept of memory that is free again: `buffers`, and places for 1,024 steps.
 
+use super::buffers::{Buffer, Pool};
 use gasworks_core::{Category, CoreMode, Error, Handlers, Incoming, Rank, Received};
 use gasworks_sync::{Lock, Mode, Par, VolatileSlice, kill_point};
-use std::collections::BTreeMap;
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 
 /// The library's handler index for a piece.
@@ -33,7 +35,7 @@ impl TeamNumber {
 }
 
 /// A step of a team's collective, and who sends for it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Step {
     pub team: TeamNumber,
     pub order: u32,
@@ -45,7 +47,7 @@ pub(super) struct Step {
 #[derive(Debug)]
 struct Arrived {
     /// Room for all of it, or for as much as is sent eagerly.
-    bytes: Vec<u8>,
+    bytes: Buffer,
     /// How many of them are there.
     have: usize,
     /// How many there are to be, as who sends them says.
@@ -55,7 +57,7 @@ struct Arrived {
 }
 
 impl Arrived {
-    fn new(bytes: Vec<u8>, have: usize, total: usize) -> Self {
+    fn new(bytes: Buffer, have: usize, total: usize) -> Self {
         Self { bytes, have, total, other: None }
     }
 
@@ -65,11 +67,51 @@ impl Arrived {
     }
 }
 
+/// Hashes steps, which are some numbers of the job's own.
+#[derive(Debug, Default)]
+struct StepHasher(u64);
+
+impl Hasher for StepHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|&byte| self.write_u32(byte.into()));
+    }
+    fn write_u32(&mut self, word: u32) {
+        self.0 = (self.0.rotate_left(5) ^ u64::from(word)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    }
+    fn finish(&self) -> u64 {
+        self.0 ^ self.0 >> 32
+    }
+}
+
+/// By steps. It allocates nothing while no more of them are there than have been.
+#[derive(Debug)]
+struct BySteps<T>(HashMap<Step, T, BuildHasherDefault<StepHasher>>);
+
+impl<T> Default for BySteps<T> {
+    fn default() -> Self {
+        Self(HashMap::default())
+    }
+}
+
+impl<T> BySteps<T> {
+    /// So many places are kept when nothing is there.
+    const MAX_KEPT: usize = 1024;
+
+    fn remove(&mut self, step: &Step) -> Option<T> {
+        let removed = self.0.remove(step);
+        if self.0.is_empty() && self.0.capacity() > 2 * Self::MAX_KEPT {
+            self.0.shrink_to(Self::MAX_KEPT);
+        }
+        removed
+    }
+}
+
 #[derive(Debug, Default)]
 struct Held {
-    arrived: BTreeMap<Step, Arrived>,
+    arrived: BySteps<Arrived>,
     /// What receivers have cleared to send: the step, who receives, and how many bytes.
-    cleared: BTreeMap<Step, usize>,
+    cleared: BySteps<usize>,
+    pool: Pool,
 }
 
 /// What has come for a rank's collectives.
@@ -113,7 +155,7 @@ impl Matching {
         let heard = if maker >= self.ranks {
             Err("is of no team")
         } else if step & CLEAR_TO_SEND != 0 {
-            let before = self.held.with(|held| held.cleared.insert(key, total));
+            let before = self.held.with(|held| held.cleared.0.insert(key, total));
             before.map_or(Ok(()), |_| Err("is cleared to send twice"))
         } else {
             self.held.with(|held| held.arrive(key, (offset, total), payload))
@@ -123,10 +165,10 @@ impl Matching {
     }
 
     /// Room for a step that is going to be cleared to send.
-    pub(super) fn expect(&self, step: Step, mut bytes: Vec<u8>) -> Result<(), Error> {
+    pub(super) fn expect(&self, step: Step, mut bytes: Buffer) -> Result<(), Error> {
         let total = bytes.len();
         self.held.with(|held| {
-            let have = match held.arrived.get(&step) {
+            let have = match held.arrived.0.get(&step) {
                 Some(early) if early.differs(total).is_some() => return Err(held.other(step, total)),
                 Some(early) => {
                     bytes[..early.bytes.len()].copy_from_slice(&early.bytes);
@@ -134,14 +176,15 @@ impl Matching {
                 }
                 None => 0,
             };
-            held.arrived.insert(step, Arrived::new(bytes, have, total));
+            let early = held.arrived.0.insert(step, Arrived::new(bytes, have, total));
+            early.into_iter().for_each(|early| held.pool.give_back(early.bytes));
             Ok(())
         })
     }
 
     /// What has come for a step of so many bytes, once all of it is there; it is kept no longer then.
-    pub(super) fn take(&self, step: Step, total: usize) -> Result<Option<Vec<u8>>, Error> {
-        self.held.with(|held| match held.arrived.get(&step) {
+    pub(super) fn take(&self, step: Step, total: usize) -> Result<Option<Buffer>, Error> {
+        self.held.with(|held| match held.arrived.0.get(&step) {
             Some(arrived) if arrived.differs(total).is_some() => Err(held.other(step, total)),
             Some(arrived) if arrived.have == total => {
                 Ok(held.arrived.remove(&step).map(|arrived| arrived.bytes))
@@ -160,7 +203,20 @@ impl Matching {
 
     /// Nobody waits for a step any more.
     pub(super) fn forget(&self, step: Step) {
-        self.held.with(|held| _ = held.arrived.remove(&step));
+        self.held.with(|held| {
+            let forgotten = held.arrived.remove(&step);
+            forgotten.into_iter().for_each(|arrived| held.pool.give_back(arrived.bytes));
+        });
+    }
+
+    /// A buffer of so many bytes.
+    pub(super) fn buffer(&self, len: usize) -> Buffer {
+        self.held.with(|held| held.pool.take(len))
+    }
+
+    /// Buffers are not needed any more.
+    pub(super) fn give_back(&self, buffers: impl IntoIterator<Item = Buffer>) {
+        self.held.with(|held| buffers.into_iter().for_each(|buffer| held.pool.give_back(buffer)));
     }
 }
 
@@ -189,8 +245,8 @@ impl Held {
         let end = offset.checked_add(payload.len()).filter(|&end| end <= total && !payload.is_empty());
         let end = end.ok_or("is no part of it")?;
         let room = total.min(EAGER);
-        let new = || Arrived::new(vec![0; room], 0, total);
-        let arrived = self.arrived.entry(step).or_insert_with(new);
+        let new = || Arrived::new(self.pool.take(room), 0, total);
+        let arrived = self.arrived.0.entry(step).or_insert_with(new);
         if arrived.total != total {
             // Who waits for it is told, on whichever thread that is.
             arrived.other = Some(total);

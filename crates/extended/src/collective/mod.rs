@@ -1,6 +1,7 @@
 //! Collectives of a team: what all its members do together, by messages, or in shared memory where they have a board and what they say is short.
 //!
 //! - [`matching`]: what members send each other, in pieces; it is kept until it is wanted.
+//! - `buffers`: memory of the library's own for that, which is used again.
 //! - `part`: one rank's part in a collective: a schedule that goes on step by step.
 //! - `round`: where a rank is on its team's board. `short`: collectives that are no more than that.
 //! - `exchange`: all hear what all say. `tree`: from one to all, and from all to one. `spread`: from each its own, and `bruck`: short ones by way of others. `scan`: from all before each.
@@ -8,6 +9,7 @@
 //! A team's collectives are numbered in the order in which its members call them, which is the same on all; several may be under way.
 
 mod bruck;
+mod buffers;
 mod bytes;
 mod exchange;
 pub mod matching;
@@ -38,12 +40,12 @@ pub(crate) use exchange::{Appended, Between, Brought, Exchange};
 pub use matching::TeamNumber;
 #[cfg(test)]
 pub(crate) use part::Sender;
-pub(crate) use part::{Of, Schedule};
+pub(crate) use part::{Either, Of, Schedule};
 pub(crate) use round::{Kind, Round, What, Which};
 pub(crate) use scan::Scan;
 pub(crate) use short::{Combined, Copies, MAX_POST, Short, Steps, is_combined};
 pub(crate) use spread::{AllToAll, AnyAllToAll, Blocks, Gather, Scatter};
-pub(crate) use tree::{Broadcast, Reduce, ReduceAll};
+pub(crate) use tree::{AnyReduce, Broadcast, Reduce, ReduceAll};
 
 /// Every so many collectives of a team its members meet, so that none is further ahead of another.
 const WINDOW: u32 = 16;

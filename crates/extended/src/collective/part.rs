@@ -1,5 +1,6 @@
 //! One rank's part in a collective: a schedule that goes on step by step, with what it sends and gets.
 
+use super::buffers::{Buffer, Spare};
 use super::bytes::{Bytes, Stop};
 use super::matching::{CLEAR_TO_SEND, EAGER, Matching, PIECE, Step, TeamNumber, WORDS};
 use super::round::{Round, What, Which};
@@ -22,18 +23,6 @@ pub(crate) trait Schedule: Send {
     /// Whether it is one for a board, and goes through its round there by itself.
     fn posts(&self) -> bool {
         false
-    }
-}
-
-impl Schedule for Box<dyn Schedule + '_> {
-    fn meets(&self) -> bool {
-        (**self).meets()
-    }
-    fn posts(&self) -> bool {
-        (**self).posts()
-    }
-    fn turn(&mut self, io: &mut Io<'_>) -> Result<(), Stop> {
-        (**self).turn(io)
     }
 }
 
@@ -125,10 +114,10 @@ struct Progress {
     cleared: Option<(Step, bool)>,
     /// What was not what this rank wants, and how much that is; there was no room to say so.
     refused: Option<(Step, usize, Error)>,
-    /// A piece.
-    piece: Vec<u8>,
+    /// For pieces.
+    piece: Spare,
     /// What received bytes lay in, to be used again.
-    spare: Vec<u8>,
+    spare: Spare,
 }
 
 /// A schedule with its place in a collective.
@@ -141,7 +130,7 @@ pub(crate) struct Part<S> {
 impl<S: Schedule> Part<S> {
     pub fn new(of: Of, schedule: S) -> Self {
         let matching = of.matching.clone();
-        let (piece, spare) = (Vec::new(), Vec::new());
+        let (piece, spare) = Default::default();
         let progress =
             Progress { matching, sent: 0, is_cleared: false, cleared: None, refused: None, piece, spare };
         Self { of, progress, schedule }
@@ -162,6 +151,10 @@ impl Drop for Progress {
     fn drop(&mut self) {
         if let Some((step, _)) = self.cleared {
             self.matching.forget(step);
+        }
+        let buffers = [self.piece.empty(), self.spare.empty()];
+        if buffers.iter().any(Option::is_some) {
+            self.matching.give_back(buffers.into_iter().flatten());
         }
     }
 }
@@ -219,11 +212,12 @@ impl<'a> Io<'a> {
             match bytes.part(sent, len) {
                 Bytes::Plain(piece) => self.say(rank, step, place, piece)?,
                 shared @ Bytes::Shared(_) => {
-                    let mut piece = std::mem::take(&mut self.progress.piece);
-                    piece.resize(len, 0);
+                    let piece = self.progress.piece.take(len);
+                    let mut piece = piece.unwrap_or_else(|| self.progress.matching.buffer(len));
                     shared.read(&mut piece);
                     let said = self.say(rank, step, place, &piece);
-                    self.progress.piece = piece;
+                    let smaller = self.progress.piece.replace(piece);
+                    smaller.into_iter().for_each(|buffer| self.give_back(buffer));
                     said?;
                 }
             }
@@ -245,8 +239,7 @@ impl<'a> Io<'a> {
         let rank = self.rank(from);
         let key = self.step(step, rank);
         if self.progress.cleared.is_none() {
-            let mut room = std::mem::take(&mut self.progress.spare);
-            room.resize(len, 0);
+            let room = self.buffer(len);
             if let Err(error) = self.of.matching.expect(key, room) {
                 return Err(self.refuse(key, len, error));
             }
@@ -260,9 +253,9 @@ impl<'a> Io<'a> {
     }
 
     /// The bytes that a member has sent for a step, so many; [`give_back`](Self::give_back) takes them when they are used.
-    pub fn receive(&mut self, from: u32, step: u32, len: usize) -> Result<Vec<u8>, Stop> {
+    pub fn receive(&mut self, from: u32, step: u32, len: usize) -> Result<Buffer, Stop> {
         if len == 0 {
-            return Ok(Vec::new());
+            return Ok(Buffer::default());
         }
         self.clear_to_send(from, step, len)?;
         let key = self.step(step, self.rank(from));
@@ -294,9 +287,17 @@ impl<'a> Io<'a> {
         Stop::Failed(error)
     }
 
-    /// Received bytes are not needed any more.
-    pub fn give_back(&mut self, bytes: Vec<u8>) {
-        self.progress.spare = bytes;
+    /// A buffer of so many bytes; [`give_back`](Self::give_back) takes it when it is used.
+    pub fn buffer(&mut self, len: usize) -> Buffer {
+        let spare = self.progress.spare.take(len);
+        spare.unwrap_or_else(|| self.progress.matching.buffer(len))
+    }
+
+    /// A buffer is not needed any more.
+    pub fn give_back(&mut self, buffer: Buffer) {
+        if let Some(other) = self.progress.spare.replace(buffer) {
+            self.progress.matching.give_back([other]);
+        }
     }
 
     fn say(&self, to: Rank, step: u32, (offset, total): (usize, usize), payload: &[u8]) -> Result<(), Stop> {

@@ -4,9 +4,10 @@
 //! front of its own.
 
 use super::Combine;
+use super::buffers::Buffer;
 use super::bytes::{Bytes, Stop};
 use super::part::{Io, Schedule};
-use super::tree::{Aligned, chunk, part};
+use super::tree::{chunk, part};
 use gasworks_sync::VolatileSlice;
 
 /// A member's part.
@@ -20,45 +21,31 @@ pub(crate) struct Scan<'a, C> {
     is_begun: bool,
     round: u32,
     is_sent: bool,
-    so_far: Aligned,
-    /// That without its own, if there is any.
-    before: Aligned,
-    has_before: bool,
-    theirs: Aligned,
+    so_far: Buffer,
+    /// That without its own, if that is what is wanted, and if there is any.
+    before: Option<Buffer>,
 }
 
 impl<'a, C: Combine> Scan<'a, C> {
     pub fn new(values: VolatileSlice<'a>, with_own: bool, combine: C) -> Self {
-        let [so_far, before, theirs] = std::array::from_fn(|_| Aligned::default());
-        let (chunk, is_begun, round, is_sent, has_before) = (0, false, 0, false, false);
-        Self {
-            values,
-            with_own,
-            combine,
-            chunk,
-            is_begun,
-            round,
-            is_sent,
-            so_far,
-            before,
-            has_before,
-            theirs,
-        }
+        let (chunk, is_begun, round, is_sent) = (0, false, 0, false);
+        let (so_far, before) = (Buffer::default(), None);
+        Self { values, with_own, combine, chunk, is_begun, round, is_sent, so_far, before }
     }
 
     /// What comes is of members before all that is here.
-    fn put_in_front(&mut self, received: &[u8]) {
-        let len = received.len();
-        let theirs = self.theirs.room(len);
-        theirs.copy_from_slice(received);
-        if self.has_before {
-            self.combine.combine(theirs, self.before.room(len));
+    fn put_in_front(&mut self, io: &mut Io<'_>, mut theirs: Buffer) {
+        if !self.with_own {
+            let mut before = io.buffer(theirs.len());
+            before.copy_from_slice(&theirs);
+            if let Some(mut nearer) = self.before.take() {
+                self.combine.combine(&mut before, &mut nearer);
+                io.give_back(nearer);
+            }
+            self.before = Some(before);
         }
-        self.before.room(len).copy_from_slice(theirs);
-        self.has_before = true;
-        theirs.copy_from_slice(received);
-        self.combine.combine(theirs, self.so_far.room(len));
-        self.so_far.room(len).copy_from_slice(theirs);
+        self.combine.combine(&mut theirs, &mut self.so_far);
+        io.give_back(std::mem::replace(&mut self.so_far, theirs));
     }
 }
 
@@ -68,7 +55,8 @@ impl<C: Combine> Schedule for Scan<'_, C> {
         while let Some(range) = chunk(self.chunk, self.values.len(), self.combine.element()) {
             let (values, len) = (part(self.values, range), range.1);
             if !self.is_begun {
-                values.read(self.so_far.room(len));
+                self.so_far = io.buffer(len);
+                values.read(&mut self.so_far);
                 self.is_begun = true;
             }
             while let Some(distance) = 1u32.checked_shl(self.round).filter(|&distance| distance < size) {
@@ -78,22 +66,25 @@ impl<C: Combine> Schedule for Scan<'_, C> {
                     io.clear_to_send(from, step, len)?;
                 }
                 if !self.is_sent && distance < size - own {
-                    io.send(own + distance, step, Bytes::Plain(self.so_far.room(len)))?;
+                    io.send(own + distance, step, Bytes::Plain(&self.so_far))?;
                     self.is_sent = true;
                 }
                 if let Some(from) = from {
-                    let received = io.receive(from, step, len)?;
-                    self.put_in_front(&received);
-                    io.give_back(received);
+                    let theirs = io.receive(from, step, len)?;
+                    self.put_in_front(io, theirs);
                 }
                 (self.round, self.is_sent) = (self.round + 1, false);
             }
-            match (self.with_own, self.has_before) {
-                (true, _) => values.write(self.so_far.room(len)),
-                (false, true) => values.write(self.before.room(len)),
-                (false, false) => {}
+            let so_far = std::mem::take(&mut self.so_far);
+            if self.with_own {
+                values.write(&so_far);
             }
-            (self.chunk, self.is_begun, self.round, self.has_before) = (self.chunk + 1, false, 0, false);
+            if let Some(before) = self.before.take() {
+                values.write(&before);
+                io.give_back(before);
+            }
+            io.give_back(so_far);
+            (self.chunk, self.is_begun, self.round) = (self.chunk + 1, false, 0);
         }
         Ok(())
     }

@@ -4,6 +4,7 @@
 //! those of all to all, but short ones of the same length ([`bruck`]).
 
 use super::bruck::{self, Bruck};
+use super::buffers::Buffer;
 use super::bytes::{Bytes, Stop};
 use super::part::{Either, Io, Schedule};
 use super::tree::{CHUNK, Place, chunk, part};
@@ -14,6 +15,8 @@ use gasworks_sync::VolatileSlice;
 pub(crate) enum Blocks {
     /// All have so many bytes.
     Equal(usize),
+    /// All have the same bytes, so many.
+    Same(usize),
     /// From where, and how many.
     Each(Vec<(usize, usize)>),
 }
@@ -29,11 +32,6 @@ impl Blocks {
         Blocks::Each(lengths.into_iter().scan(0, place).collect())
     }
 
-    /// The same bytes for each, so many.
-    pub fn same(len: usize, size: u32) -> Self {
-        Blocks::Each(vec![(0, len); size as usize])
-    }
-
     /// Whether they are so short that all go at once.
     pub fn are_short(&self, size: u32) -> bool {
         self.together(size).is_some()
@@ -42,6 +40,7 @@ impl Blocks {
     fn range(&self, member: u32) -> (usize, usize) {
         match self {
             &Blocks::Equal(len) => (member as usize * len, len),
+            &Blocks::Same(len) => (0, len),
             Blocks::Each(all) => all.get(member as usize).copied().unwrap_or_default(),
         }
     }
@@ -72,7 +71,9 @@ pub(crate) struct Gather<'a> {
     all: VolatileSlice<'a>,
     blocks: Blocks,
     /// Along the tree: what is here of those below, in the order from the root on.
-    held: Vec<u8>,
+    held: Option<Buffer>,
+    /// How many bytes of it are here.
+    have: usize,
     /// How many were heard, or which member is next.
     next: u32,
     chunk: usize,
@@ -81,33 +82,40 @@ pub(crate) struct Gather<'a> {
 impl<'a> Gather<'a> {
     /// `blocks` say where in `all` they go, and are known at the root alone unless they are equal.
     pub fn new(root: u32, own: Bytes<'a>, all: VolatileSlice<'a>, blocks: Blocks) -> Self {
-        Self { root, own, all, blocks, held: Vec::new(), next: 0, chunk: 0 }
+        Self { root, own, all, blocks, held: None, have: 0, next: 0, chunk: 0 }
     }
 
     fn along_the_tree(&mut self, io: &mut Io<'_>, len: usize) -> Result<(), Stop> {
         let place = Place::of(io, self.root);
-        if self.held.is_empty() {
-            self.held.resize(len, 0);
-            self.own.read(&mut self.held);
-        }
+        let held = match &mut self.held {
+            Some(held) => held,
+            none => {
+                let mut held = io.buffer(below(place, place.at) * len);
+                self.own.read(&mut held[..len]);
+                self.have = len;
+                none.insert(held)
+            }
+        };
         while self.next < place.bits() {
             if let Some(child) = place.child(self.next) {
                 let count = below(place, place.at + (1 << self.next));
                 let theirs = io.receive(child, 0, count * len)?;
-                self.held.extend(&theirs);
+                held[self.have..][..theirs.len()].copy_from_slice(&theirs);
+                self.have += theirs.len();
                 io.give_back(theirs);
             }
             self.next += 1;
         }
         match place.parent() {
-            Some(parent) => io.send(parent, 0, Bytes::Plain(&self.held)),
+            Some(parent) => io.send(parent, 0, Bytes::Plain(held))?,
             None => {
-                for (at, block) in (0..).zip(self.held.chunks_exact(len)) {
+                for (at, block) in (0..).zip(held.chunks_exact(len)) {
                     part(self.all, self.blocks.range(place.member(at))).write(block);
                 }
-                Ok(())
             }
         }
+        self.held.take().into_iter().for_each(|held| io.give_back(held));
+        Ok(())
     }
 }
 
@@ -149,7 +157,7 @@ pub(crate) struct Scatter<'a> {
     all: Bytes<'a>,
     own: VolatileSlice<'a>,
     blocks: Blocks,
-    held: Option<Vec<u8>>,
+    held: Option<Buffer>,
     next: u32,
     chunk: usize,
 }
@@ -167,7 +175,7 @@ impl<'a> Scatter<'a> {
             none => none.insert(match place.parent() {
                 Some(parent) => io.receive(parent, 0, below(place, place.at) * len)?,
                 None => {
-                    let mut held = vec![0; place.size as usize * len];
+                    let mut held = io.buffer(place.size as usize * len);
                     for (at, block) in (0..).zip(held.chunks_exact_mut(len)) {
                         let (from, len) = self.blocks.range(place.member(at));
                         self.all.part(from, len).read(block);
@@ -185,6 +193,7 @@ impl<'a> Scatter<'a> {
             self.next += 1;
         }
         self.own.write(&held[..len]);
+        self.held.take().into_iter().for_each(|held| io.give_back(held));
         Ok(())
     }
 }

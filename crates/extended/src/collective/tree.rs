@@ -4,8 +4,9 @@
 //! where they send and the furthest, which has most below it, first where they are sent to.
 
 use super::Combine;
+use super::buffers::Buffer;
 use super::bytes::{Bytes, Stop};
-use super::part::{Io, Schedule};
+use super::part::{Either, Io, Schedule};
 use gasworks_sync::VolatileSlice;
 
 /// The bit of a step by which the first member sends a result to the root.
@@ -101,21 +102,6 @@ impl Schedule for Broadcast<'_> {
     }
 }
 
-/// Bytes that are aligned for any element.
-#[derive(Debug, Default)]
-pub(super) struct Aligned(Vec<u128>);
-
-impl Aligned {
-    /// The first bytes, as many, which have any values.
-    pub fn room(&mut self, len: usize) -> &mut [u8] {
-        let words = len.div_ceil(size_of::<u128>());
-        if self.0.len() < words {
-            self.0.resize(words, 0);
-        }
-        &mut bytemuck::cast_slice_mut(&mut self.0)[..len]
-    }
-}
-
 /// What all members have is combined, each element with those in the same place, and lands at the root. In which order does not depend on when
 /// what comes: it is that of the members, or where it makes no difference that from the root on.
 pub(crate) struct Reduce<'a, C> {
@@ -131,27 +117,14 @@ pub(crate) struct Reduce<'a, C> {
     /// How many below it were heard, as far as there are such.
     heard: u32,
     is_sent: bool,
-    so_far: Aligned,
-    theirs: Aligned,
+    so_far: Buffer,
 }
 
 impl<'a, C: Combine> Reduce<'a, C> {
     pub fn new(root: u32, own: VolatileSlice<'a>, result: VolatileSlice<'a>, combine: C) -> Self {
-        let (so_far, theirs) = (Aligned::default(), Aligned::default());
+        let so_far = Buffer::default();
         let top = if combine.commutes() { root } else { 0 };
-        Self {
-            root,
-            top,
-            own,
-            result,
-            combine,
-            chunk: 0,
-            is_begun: false,
-            heard: 0,
-            is_sent: false,
-            so_far,
-            theirs,
-        }
+        Self { root, top, own, result, combine, chunk: 0, is_begun: false, heard: 0, is_sent: false, so_far }
     }
 }
 
@@ -161,30 +134,31 @@ impl<C: Combine> Schedule for Reduce<'_, C> {
         while let Some(range) = chunk(self.chunk, self.own.len(), self.combine.element()) {
             let (len, step) = (range.1, self.chunk as u32);
             if !self.is_begun {
-                part(self.own, range).read(self.so_far.room(len));
+                self.so_far = io.buffer(len);
+                part(self.own, range).read(&mut self.so_far);
                 self.is_begun = true;
             }
             while self.heard < place.bits() {
                 if let Some(child) = place.child(self.heard) {
-                    let received = io.receive(child, step, len)?;
-                    self.theirs.room(len).copy_from_slice(&received);
-                    io.give_back(received);
-                    self.combine.combine(self.so_far.room(len), self.theirs.room(len));
+                    let mut theirs = io.receive(child, step, len)?;
+                    self.combine.combine(&mut self.so_far, &mut theirs);
+                    io.give_back(theirs);
                 }
                 self.heard += 1;
             }
             match place.parent() {
                 Some(parent) if !self.is_sent => {
-                    io.send(parent, step, Bytes::Plain(self.so_far.room(len)))?;
+                    io.send(parent, step, Bytes::Plain(&self.so_far))?;
                     self.is_sent = true;
                 }
-                None if is_root => part(self.result, range).write(self.so_far.room(len)),
-                None => io.send(self.root, step | TO_ROOT, Bytes::Plain(self.so_far.room(len)))?,
+                None if is_root => part(self.result, range).write(&self.so_far),
+                None => io.send(self.root, step | TO_ROOT, Bytes::Plain(&self.so_far))?,
                 Some(_) => {}
             }
             if is_root && place.at != 0 {
                 io.receive_into(self.top, step | TO_ROOT, part(self.result, range))?;
             }
+            io.give_back(std::mem::take(&mut self.so_far));
             (self.chunk, self.is_begun, self.heard, self.is_sent) = (self.chunk + 1, false, 0, false);
         }
         Ok(())
@@ -196,6 +170,9 @@ pub(crate) struct ReduceAll<'a, C> {
     reduce: Option<Reduce<'a, C>>,
     broadcast: Broadcast<'a>,
 }
+
+/// A reduction to one member, or to all.
+pub(crate) type AnyReduce<'a, C> = Either<Reduce<'a, C>, ReduceAll<'a, C>>;
 
 impl<'a, C: Combine> ReduceAll<'a, C> {
     pub fn new(own: VolatileSlice<'a>, result: VolatileSlice<'a>, combine: C) -> Self {

@@ -5,9 +5,9 @@ use crate::Error;
 use crate::collective::Begun;
 pub use crate::collective::Meets;
 use crate::collective::{
-    self, AllToAll, AnyAllToAll, Appended, Between, Blocks, Broadcast, Brought, Bytes, Combine, Combined,
-    Copies, Exchange, Gather, Kind, MAX_POST, Of, Reduce, ReduceAll, Round, Scan, Scatter, Schedule, Steps,
-    What, is_combined,
+    self, AllToAll, AnyAllToAll, AnyReduce, Appended, Between, Blocks, Broadcast, Brought, Bytes, Combine, Combined,
+    Copies, Either, Exchange, Gather, Kind, MAX_POST, Of, Reduce, ReduceAll, Round, Scan, Scatter, Schedule,
+    Steps, What, is_combined,
 };
 use crate::event::{Event, Kept};
 use gasworks_core::{CoreMode, Engine, Name, TeamError};
@@ -116,8 +116,6 @@ struct Plan<X, S, L> {
 
 /// What goes to each member, and what comes of each.
 type Both = [Blocks; 2];
-/// One of several schedules.
-type AnyOf<'a> = Box<dyn Schedule + 'a>;
 
 /// How a collective begins.
 pub struct Start<M: CoreMode> {
@@ -467,14 +465,13 @@ fn all_gather<'a>(
     team: &Team,
     own: Bytes<'a>,
     all: VolatileSlice<'a>,
-) -> Plan<Blocks, impl FnOnce(Blocks) -> Copies<'a>, impl FnOnce(Blocks) -> AnyOf<'a>> {
+) -> Plan<Blocks, impl FnOnce(Blocks) -> Copies<'a>, impl FnOnce(Blocks) -> Either<Appended<'a>, AllToAll<'a>>>
+{
     let (place, len) = (team.place(), own.len());
     let (member, size) = place;
-    let schedule = move |blocks: Blocks| -> AnyOf<'a> {
-        match blocks.are_short(size) {
-            true => Box::new(Appended::new(member, own, all)),
-            false => Box::new(AllToAll::new((own, Blocks::same(len, size)), (all, blocks))),
-        }
+    let schedule = move |blocks: Blocks| match blocks.are_short(size) {
+        true => Either::First(Appended::new(member, own, all)),
+        false => Either::Second(AllToAll::new((own, Blocks::Same(len)), (all, blocks))),
     };
     Plan {
         what: What::new(Kind::AllGather, None, len),
@@ -544,13 +541,11 @@ fn reduce<'a, C: Combine + 'a>(
     root: Option<u32>,
     (own, result): (VolatileSlice<'a>, VolatileSlice<'a>),
     combine: C,
-) -> Plan<C, impl FnOnce(C) -> Combined<'a, C>, impl FnOnce(C) -> AnyOf<'a>> {
+) -> Plan<C, impl FnOnce(C) -> Combined<'a, C>, impl FnOnce(C) -> AnyReduce<'a, C>> {
     let (place, len) = (team.place(), own.len());
-    let schedule = move |combine| -> AnyOf<'a> {
-        match root {
-            Some(root) => Box::new(Reduce::new(root, own, result, combine)),
-            None => Box::new(ReduceAll::new(own, result, combine)),
-        }
+    let schedule = move |combine| match root {
+        Some(root) => Either::First(Reduce::new(root, own, result, combine)),
+        None => Either::Second(ReduceAll::new(own, result, combine)),
     };
     Plan {
         what: What::new(if root.is_some() { Kind::Reduce } else { Kind::ReduceAll }, root, len),

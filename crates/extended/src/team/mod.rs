@@ -184,15 +184,11 @@ impl Teams {
     ) -> Result<Vec<Said>, Error> {
         let counter = self.made.fetch_add(1, Relaxed).wrapping_add(1);
         let own = [a, b, kind | u64::from(slots) << 32 | u64::from(counter)].map(u64::to_le_bytes).concat();
-        let bytes = collective::run(
-            engine,
-            self.next(team, What::new(Kind::Teams, None, own.len())),
-            Exchange::append(own),
-        )?
-        .heard();
+        let of = self.next(team, What::new(Kind::Teams, None, own.len()));
+        let exchange = collective::run(engine, of, Exchange::append(&own))?;
         let word = |bytes: &[u8]| bytes.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte));
         let said = |block: &[u8]| [&block[..8], &block[8..16], &block[16..]].map(word);
-        let mut all: Vec<Said> = bytes.chunks_exact(size_of::<Said>()).map(said).collect();
+        let mut all: Vec<Said> = exchange.heard().chunks_exact(size_of::<Said>()).map(said).collect();
         // They begin with this rank's own.
         all.rotate_right(team.own as usize);
         Ok(all)

@@ -4,7 +4,8 @@
 //! several threads may communicate, `team:put-val` on a member of a team of three, `region:put-val` on a region of this rank's,
 //! `on-region-put-val` by an agent on that region. `meet:job-2` is the barrier of two ranks, both of this process, where several threads may
 //! communicate, and `meet:team-2` that of another team of the same ranks; `collective:broadcast-8` and `collective:reduce-8` are collectives of those
-//! two, begun by who gives something, and then by who gets it.
+//! two, begun by who gives something, and then by who gets it. `collective:reduce-all:messages` is one of four ranks that share no board
+//! (`GASNET_BARRIER=AMDISSEM`), each on a thread of its own, of several lengths in turn: of that only the allocations can be counted.
 //!
 //! At its end it prints how many allocations the operations made.
 //!
@@ -171,7 +172,10 @@ fn run() -> Result<()> {
         Some(("par", kind)) => return messages(in_par, kind, times, payload),
         Some(("team", kind)) => return on_team(kind, times),
         Some(("region", kind)) => return in_region(false, kind, times),
-        Some(("collective", kind)) => return collectives(kind, payload, times),
+        Some(("collective", kind)) => match kind.strip_suffix(":messages") {
+            Some(kind) => return by_messages(kind, times),
+            None => return collectives(kind, payload, times),
+        },
         Some(("meet", kind @ ("job" | "team"))) => return barriers(kind == "team", bytes as u32, times),
         _ => {}
     }
@@ -307,6 +311,53 @@ fn collectives(kind: &str, payload: &[u8], times: u64) -> Result<()> {
     drop(ranks);
     std::mem::forget(opened);
     Ok(())
+}
+
+/// Collectives by messages of four ranks, of 8 bytes to 60,000 together.
+fn by_messages(kind: &str, times: u64) -> Result<()> {
+    const RANKS: usize = 4;
+    ensure!(
+        gasworks_testkit::programs::variable("GASNET_BARRIER").is_some_and(|way| way == "AMDISSEM"),
+        "without GASNET_BARRIER=AMDISSEM ranks that share memory have a board"
+    );
+    let opened = ranks(false, RANKS as u32)?;
+    let (begun, ended) = (std::sync::Barrier::new(RANKS + 1), std::sync::Barrier::new(RANKS + 1));
+    let rank = |(job, _): Opened| -> Result<()> {
+        let (agent, everyone) = (job.agent()?, job.everyone());
+        let lens = [8, 1000, 15_000];
+        let mut buffers =
+            lens.map(|len| (vec![1u64; len / 8], vec![1u64; len / 8 * RANKS], vec![1u64; len / 8 * RANKS]));
+        begun.wait();
+        let done = each(times, |number| {
+            let root = number as u32 % RANKS as u32;
+            let (own, all, each) = &mut buffers[number as usize % lens.len()];
+            match kind {
+                "broadcast" => everyone.broadcast(&agent, root, all),
+                "reduce" => everyone.reduce(&agent, root, all, u64::max),
+                "reduce-all" => everyone.reduce_all(&agent, all, u64::max),
+                "scan" => everyone.scan(&agent, all, u64::max),
+                "scan-before" => everyone.scan_before(&agent, all, u64::max),
+                "gather" => everyone.gather(&agent, root, own, all),
+                "scatter" => everyone.scatter(&agent, root, all, own),
+                "all-gather" => everyone.all_gather(&agent, own, all),
+                "all-to-all" => everyone.all_to_all(&agent, all, each),
+                _ => Err(gasworks::Error::Program(format!("{kind} is no collective"))),
+            }
+        });
+        ended.wait();
+        done?;
+        let all = buffers.iter().flat_map(|(own, all, each)| own.iter().chain(all).chain(each));
+        ensure!(all.into_iter().all(|&value| value == 1), "other values");
+        Ok(())
+    };
+    std::thread::scope(|scope| {
+        let ranks: Vec<_> = opened.into_iter().map(|opened| scope.spawn(move || rank(opened))).collect();
+        begun.wait();
+        let before = ALLOCATOR.made.load(Ordering::Relaxed);
+        ended.wait();
+        println!("allocations {}", ALLOCATOR.made.load(Ordering::Relaxed) - before);
+        ranks.into_iter().try_for_each(|rank| rank.join().map_err(|_| anyhow::anyhow!("a rank panicked"))?)
+    })
 }
 
 /// The barrier of so many ranks, or of a team of all of them: one thread begins it for each, and then ends it for each.

@@ -9,6 +9,9 @@ const ONCE: f64 = 0.02;
 /// What that takes of instructions and stored bytes, of which there are many in one look.
 const LOOK: f64 = 0.1;
 
+/// A cost that is not counted, for it is never the same.
+pub const NOT_COUNTED: f64 = f64::INFINITY;
+
 /// What an operation costs, or may cost.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Costs {
@@ -31,7 +34,8 @@ impl Costs {
 
     /// The line of `ci/counts`.
     pub fn line(self, operation: &str) -> String {
-        let numbers = self.named().map(|(_, cost)| cost.ceil().to_string());
+        let number = |cost: f64| if cost == NOT_COUNTED { "-".to_owned() } else { cost.ceil().to_string() };
+        let numbers = self.named().map(|(_, cost)| number(cost));
         format!("{operation} : {}", numbers.join(" "))
     }
 
@@ -45,9 +49,9 @@ impl Costs {
         over.map(|((name, cost), (_, budget))| format!("{cost} {name}, and may take {budget}")).collect()
     }
 
-    /// Whether it allows neither system calls nor allocations.
+    /// Whether it allows neither system calls, if they are counted, nor allocations.
     pub fn has_no_calls_nor_allocations(&self) -> bool {
-        self.system_calls == 0.0 && self.allocations == 0.0
+        [0.0, NOT_COUNTED].contains(&self.system_calls) && self.allocations == 0.0
     }
 }
 
@@ -66,10 +70,14 @@ pub fn parse(text: &str) -> Result<BTreeMap<String, Costs>> {
                 "ci/counts, line {number}: wanted `OPERATION : INSTRUCTIONS SYSTEM-CALLS STORED ALLOCATIONS`"
             )
         };
+        let cost = |word: &str| match word {
+            "-" => Ok(NOT_COUNTED),
+            word => word.parse::<u32>().map(f64::from),
+        };
         let numbers: Vec<f64> = numbers
             .with_context(wanted)?
             .split_whitespace()
-            .map(|word| word.parse::<u32>().map(f64::from))
+            .map(cost)
             .collect::<Result<_, _>>()
             .with_context(wanted)?;
         let [instructions, system_calls, stored, allocations] = numbers[..] else { bail!("{}", wanted()) };
@@ -85,6 +93,12 @@ pub fn each_exceeded_cost_is_found() -> Result<()> {
     let budget = parse(&COSTS.line("put-8"))?["put-8"];
     assert_eq!(budget.instructions, 56.0, "a line allows what was counted");
     assert_eq!(COSTS.over(budget), [""; 0]);
+    let uncounted =
+        Costs { instructions: NOT_COUNTED, system_calls: NOT_COUNTED, stored: NOT_COUNTED, allocations: 0.0 };
+    assert_eq!(uncounted.line("scan"), "scan : - - - 0");
+    let budget_of_all = parse(&uncounted.line("scan"))?["scan"];
+    assert_eq!((uncounted.over(budget_of_all), COSTS.over(budget_of_all)), (vec![], vec![]));
+    assert_eq!(Costs { allocations: 1.0, ..uncounted }.over(budget_of_all).len(), 1);
     let rare = Costs { allocations: 0.01, stored: 87.05, ..COSTS };
     assert_eq!(rare.over(budget), [""; 0], "one in a hundred operations");
     let dearer = [

@@ -1,6 +1,6 @@
 //! Counts what an operation costs, under valgrind's lackey.
 
-use crate::costs::Costs;
+use crate::costs::{Costs, NOT_COUNTED};
 use anyhow::{Context, Result, ensure};
 use gasworks_testkit::{Cmd, Log};
 use std::path::Path;
@@ -9,6 +9,9 @@ use std::path::Path;
 pub const TIMES: [u64; 2] = [100, 4100];
 /// As many of what takes few instructions, beside which those of the library's threads would be seen, which look at something each second.
 pub const MANY_TIMES: [u64; 2] = [100, 100_100];
+
+/// Of collectives by messages, which have buffers of all lengths soon.
+pub const WARM_TIMES: [u64; 2] = [300, 3300];
 
 /// What a run took in all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +37,18 @@ pub fn count(log: &Log, program: &Path, operation: &str, times: [u64; 2]) -> Res
         stored: each(|totals| totals.stored),
         allocations: each(|totals| totals.allocations),
     })
+}
+
+/// Counts what one operation of threads that wait for each other allocates: the rest is never the same.
+pub fn count_allocations(log: &Log, program: &Path, operation: &str, times: [u64; 2]) -> Result<Costs> {
+    let run = |times: u64| -> Result<u64> {
+        let run = Cmd::new(program).arg(operation).arg(times.to_string()).env("GASNET_BARRIER", "AMDISSEM");
+        allocations(&log.run_ok(&run.limit(60))?.output)
+    };
+    let more = run(times[1])?.saturating_sub(run(times[0])?);
+    let allocations = more as f64 / (times[1] - times[0]) as f64;
+    let [instructions, system_calls, stored] = [NOT_COUNTED; 3];
+    Ok(Costs { instructions, system_calls, stored, allocations })
 }
 
 fn totals(output: &str) -> Result<Totals> {

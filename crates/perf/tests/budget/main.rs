@@ -9,7 +9,7 @@ mod count;
 
 use anyhow::{Context, Result, ensure};
 use costs::{Costs, budgets};
-use count::{MANY_TIMES, TIMES, count};
+use count::{MANY_TIMES, TIMES, WARM_TIMES, count, count_allocations};
 use gasworks_testkit::c::{compiler, linking};
 use gasworks_testkit::programs::{self, Fixture};
 use gasworks_testkit::{Case, Log, Need};
@@ -49,6 +49,19 @@ const OPERATIONS: &[&str] = &[
     "collective:broadcast-8",
     "collective:broadcast-1024",
     "collective:reduce-8",
+];
+
+/// Operations of several threads, of which only the allocations are counted.
+const BY_MESSAGES: &[&str] = &[
+    "collective:broadcast:messages",
+    "collective:reduce:messages",
+    "collective:reduce-all:messages",
+    "collective:scan:messages",
+    "collective:scan-before:messages",
+    "collective:gather:messages",
+    "collective:scatter:messages",
+    "collective:all-gather:messages",
+    "collective:all-to-all:messages",
 ];
 
 /// Operations of programs in C, as `gascount-c` names them; in `ci/counts` they follow `c/`.
@@ -93,6 +106,13 @@ fn main() -> ExitCode {
         })
         .need(Need::Valgrind)
     }));
+    let by_messages = BY_MESSAGES.iter().map(|&operation| {
+        Case::new(operation, move |log| {
+            let program = programs::release()?.program("gascount")?;
+            let costs = count_allocations(log, &program, operation, WARM_TIMES)?;
+            judge(log, operation, costs)
+        })
+    });
     let planted = Case::new("planted", planted_costs_are_found).need(Need::Valgrind);
     let judges = [
         Case::new("judge/every-operation-has-a-budget", |_| every_operation_has_a_budget()),
@@ -100,7 +120,10 @@ fn main() -> ExitCode {
         Case::new("judge/what-the-tool-prints-is-read", |_| count::what_the_tool_prints_is_read()),
         Case::new("judge/wrong-lines-are-named", |_| costs::wrong_lines_are_named()),
     ];
-    gasworks_testkit::cases::main("perf/budget", operations.chain([planted]).chain(judges).collect())
+    gasworks_testkit::cases::main(
+        "perf/budget",
+        operations.chain(by_messages).chain([planted]).chain(judges).collect(),
+    )
 }
 
 fn budget(operation: &str) -> Result<Costs> {
@@ -116,6 +139,11 @@ fn is_within_budget(log: &Log, line: &str, program: &Path, operation: &str) -> R
         // What a job's start or end took once more than it takes is no cost of the operation's.
         costs = count(log, program, operation, times)?;
     }
+    judge(log, line, costs)
+}
+
+/// What an operation costs, against the budget of its line.
+fn judge(log: &Log, line: &str, costs: Costs) -> Result<()> {
     let found = costs.line(line);
     log.note(&found)?;
     let over = costs.over(budget(line)?);
@@ -142,7 +170,7 @@ fn compiled(log: &Log, dir: &Path, [cc, options, _]: [&str; 3]) -> Result<PathBu
 
 fn every_operation_has_a_budget() -> Result<()> {
     let budgets = budgets()?;
-    let plain = OPERATIONS.iter().map(|&operation| operation.to_owned());
+    let plain = OPERATIONS.iter().chain(BY_MESSAGES).map(|&operation| operation.to_owned());
     let mut operations: Vec<_> = plain.chain(from_c().map(|(line, ..)| line)).collect();
     operations.sort_unstable();
     assert_eq!(budgets.keys().cloned().collect::<Vec<_>>(), operations);
