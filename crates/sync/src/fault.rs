@@ -2,7 +2,7 @@
 //!
 //! [`kill_point!`](crate::kill_point) does nothing in a build without debug assertions. In a build with them a process
 //! dies by `SIGKILL` when it passes the point that `GASWORKS_KILL_AT=name@rank` names (the rank is read from `PMI_RANK`,
-//! absent means 0; `name@rank#n` waits for the n-th passage), or panics where `GASWORKS_PANIC_AT` names it, and a thread
+//! absent means 0; `name@rank#n` waits for the n-th passage, and `start*@rank#n` for that of any point whose name begins so), or panics where `GASWORKS_PANIC_AT` names it, and a thread
 //! whose test has installed a hook calls that instead.
 //!
 //! # Invariants
@@ -19,17 +19,23 @@ macro_rules! kill_point {
 #[cfg(debug_assertions)]
 mod live {
     use std::cell::RefCell;
-    use std::collections::HashMap;
     use std::sync::{Mutex, OnceLock};
 
     type Hook = Box<dyn FnMut(&'static str)>;
     thread_local! { static HOOK: RefCell<Option<Hook>> = const { RefCell::new(None) }; }
-    static PASSED: Mutex<Option<HashMap<&'static str, u64>>> = Mutex::new(None);
+    /// How often this process's target was passed.
+    static PASSED: Mutex<u64> = Mutex::new(0);
 
     struct Target {
         name: String,
         nth: u64,
         panics: bool,
+    }
+
+    impl Target {
+        fn is_named(&self, name: &str) -> bool {
+            self.name.strip_suffix('*').map_or(self.name == name, |start| name.starts_with(start))
+        }
     }
 
     fn target() -> Option<&'static Target> {
@@ -64,13 +70,12 @@ mod live {
             return;
         }
         let Some(target) = target() else { return };
-        if target.name != name {
+        if !target.is_named(name) {
             return;
         }
         let mut passed = PASSED.lock().unwrap_or_else(|e| e.into_inner());
-        let count = passed.get_or_insert_with(HashMap::new).entry(name).or_insert(0);
-        *count += 1;
-        let is_it = *count == target.nth;
+        *passed += 1;
+        let is_it = *passed == target.nth;
         drop(passed);
         if is_it && target.panics {
             panic!("asked to at {name}");

@@ -1,7 +1,7 @@
 //! A rank of a job that ends in one of the ways of `gasworks_conformance::ends`.
 
 use clap::{Parser, Subcommand};
-use gasworks_conformance::ends::act;
+use gasworks_conformance::ends::{act, collective};
 use std::process::ExitCode;
 
 #[derive(Parser)]
@@ -20,9 +20,16 @@ enum Command {
         /// The rank that acts
         victim: u32,
     },
+    /// Be a rank of a job of one collective
+    Collective {
+        /// Which
+        kind: String,
+    },
 }
 
 fn main() -> ExitCode {
-    let Command::Act { case, victim } = Args::parse().command;
-    act(&case, victim)
+    match Args::parse().command {
+        Command::Act { case, victim } => act(&case, victim),
+        Command::Collective { kind } => collective(&kind),
+    }
 }

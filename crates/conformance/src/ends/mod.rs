@@ -1,7 +1,7 @@
 //! Every way in which a job can end, as a table: what one rank does, and what must come of it.
 //!
 //! [`act`] is what the ranks do, each in a process of its own; the test program `exit` of this package starts such jobs and
-//! judges them.
+//! judges them. [`collective`] is what the ranks of the jobs do of which the test program `kill` kills one.
 //!
 //! # Invariants
 //! - ends.1: handlers of signals are functions that make async-signal-safe calls, or none that returns.
@@ -10,8 +10,10 @@
 
 #[allow(unsafe_code)]
 mod acts;
+mod collective;
 
 pub use acts::act;
+pub use collective::collective;
 
 /// Seconds of the exit time-out of these jobs, and of those in which it matters which of several limits is reached first.
 const TIMEOUT: f64 = 0.6;

@@ -1,8 +1,9 @@
 //! A rank killed at each kill point that the sources name: the job must end, say so, and leave nothing.
 //!
 //! A case is a point. `points` says in which jobs a rank is killed there; the case fails if the rank does not pass the point
-//! in one of them, so that no job is run for nothing.
+//! in one of them, so that no job is run for nothing. Those of `collectives` are a collective, in which a rank is killed at each of its steps.
 
+mod collectives;
 mod judge;
 mod points;
 mod scenario;
@@ -29,6 +30,7 @@ fn main() -> ExitCode {
         })
     };
     let mut table: Vec<_> = names.iter().map(point).collect();
+    table.extend(collectives::cases());
     table.extend(judge::cases(names));
     cases::main("conformance/kill", table)
 }

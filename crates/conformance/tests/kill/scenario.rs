@@ -1,5 +1,6 @@
 //! The jobs in which a rank is killed, and judging how they end.
 
+use crate::collectives;
 use anyhow::{Context, Result, bail, ensure};
 use gasworks_testkit::programs::{self, Fixture, Programs};
 use gasworks_testkit::{Cmd, Log, nic};
@@ -9,7 +10,7 @@ pub const RANKS: usize = 3;
 const SUITE: &str = "gasworks-conformance";
 
 /// Seconds after which a job that has not ended is killed, and its case fails.
-const WATCHDOG: u64 = 30;
+pub const WATCHDOG: u64 = 30;
 
 /// The exit code of a job with a rank that was killed.
 pub const KILLED: i32 = 128 + 9;
@@ -36,21 +37,25 @@ pub enum Scenario {
     Aborts,
     /// A job that rank 1 ends with a code of its own.
     Exits { victim: usize },
+    /// A job of one collective, of ranks that have a board or do not.
+    Collective { kind: &'static str, by_messages: bool, victim: usize },
 }
 
 impl Scenario {
     /// The rank that is killed.
-    fn victim(self) -> usize {
+    pub fn victim(self) -> usize {
         match self {
             Scenario::Suite { victim, .. }
             | Scenario::ProgressThread { victim }
             | Scenario::Gni { victim, .. }
-            | Scenario::Exits { victim } => victim,
+            | Scenario::Exits { victim }
+            | Scenario::Collective { victim, .. } => victim,
             Scenario::Alone | Scenario::Aborts => 0,
         }
     }
 
-    fn cmd(self, programs: &Programs, part: &str) -> Result<Cmd> {
+    /// How it is started, with a part of the suite if it is that.
+    pub fn cmd(self, programs: &Programs, part: &str) -> Result<Cmd> {
         let suite = || anyhow::Ok(programs.gasrun(RANKS, SUITE)?.arg("--case").arg(part));
         Ok(match self {
             Scenario::Suite { mode, .. } => {
@@ -71,6 +76,11 @@ impl Scenario {
                 .gasrun(RANKS, "gasworks-ends")?
                 .words("act exit 1")
                 .env("GASWORKS_SPAWN_VERBOSE", "1"),
+            Scenario::Collective { kind, by_messages, .. } => programs
+                .gasrun(collectives::RANKS, "gasworks-ends")?
+                .words("collective")
+                .arg(kind)
+                .env("GASNET_BARRIER", if by_messages { "AMDISSEM" } else { "PSHM" }),
         })
     }
 
@@ -110,7 +120,7 @@ impl Scenario {
             (Scenario::Alone, KILLED | 0) => {
                 ensure!(said.is_empty(), "gasrun spoke in a job without it: {said:?}")
             }
-            (Scenario::Suite { .. } | Scenario::Gni { .. }, 0) => {
+            (Scenario::Suite { .. } | Scenario::Gni { .. } | Scenario::Collective { .. }, 0) => {
                 ensure!(said.is_empty(), "gasrun spoke and ended well: {said:?}")
             }
             (_, KILLED) => one_line(&[&victim, "SIGKILL"])?,
