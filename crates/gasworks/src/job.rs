@@ -367,8 +367,8 @@ impl<M: ThreadMode> Job<M> {
     }
 
     /// Ends the job in good order. Collective: waits for every rank. The process goes on, and may open another job.
-    /// Nothing goes on in this one: what waits for something fails, and so does an event whose operation is not done. What
-    /// the ranks share stays until the job is dropped.
+    /// Nothing goes on in this one: what waits for something fails, on whatever thread, as in a collective that others have not
+    /// begun; and so does an event whose operation is not done. What the ranks share stays until the job is dropped.
     ///
     /// A job that is dropped instead stays open for the others until this process ends, and ends then with its code, as
     /// by [`exit`](crate::exit()); one that is dropped by a panic ends at once, with code 101.

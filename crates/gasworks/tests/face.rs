@@ -1,10 +1,12 @@
-//! The Rust face in a job of one rank: what a program sees when it, or its handlers, do something wrong.
+//! The Rust face in a job of one rank, or of ranks of this process: what a program sees when it, or its handlers, do something wrong.
 
 use gasworks::{Config, Error, GlobalPtr, Job, Landed, Par, ParSync, Reply, Request, Seq, Table, ThreadMode};
+use gasworks_bootstrap::Together;
 use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 fn open(table: Table<Seq>) -> Result<Job<Seq>, Error> {
     open_as(table)
@@ -290,4 +292,85 @@ fn teams_of_a_job_of_one_rank() -> Result<(), Error> {
     phase.wait(&on)?;
     assert!(everyone.create(&agent, [0, 0]).is_err_and(|e| e.to_string().contains("both be rank 0")));
     job.close()
+}
+
+/// Two ranks of this process, each of which does `other` on another thread when this one closes the job; what came of that, and when.
+fn closed_meanwhile(
+    other: impl Fn(&Job<Par>) -> Result<(), Error> + Sync,
+) -> Vec<(Result<(), Error>, Duration)> {
+    let rank = |bootstrap: Together| {
+        let config = Config::from_env().expect("settings").segment(1 << 16);
+        let job = Job::open_by(Box::new(bootstrap), config, Table::<Par>::new()).expect("a job");
+        std::thread::scope(|scope| {
+            let (begins, begun) = mpsc::channel();
+            let (job, other) = (&job, &other);
+            let waits = scope.spawn(move || {
+                begins.send(()).expect("somebody waits");
+                (other(job), Instant::now())
+            });
+            begun.recv().expect("the other thread has begun");
+            // So long that it sleeps.
+            std::thread::sleep(Duration::from_millis(50));
+            job.close().expect("closed");
+            let closed = Instant::now();
+            let (outcome, ended) = waits.join().expect("no panic");
+            (outcome, ended.saturating_duration_since(closed))
+        })
+    };
+    let ranks = Together::ranks(2).expect("a bootstrap");
+    std::thread::scope(|scope| {
+        let ranks: Vec<_> = ranks.into_iter().map(|bootstrap| scope.spawn(|| rank(bootstrap))).collect();
+        ranks.into_iter().map(|rank| rank.join().expect("no panic")).collect()
+    })
+}
+
+/// What a rank does on another thread.
+type Part<'a> = &'a (dyn Fn(&Job<Par>) -> Result<(), Error> + Sync);
+
+/// The first rank is in a collective that the second has no part in: on the board, and by messages.
+#[test]
+fn a_job_that_is_closed_ends_a_collective_of_another_thread() {
+    let short = |job: &Job<Par>| job.everyone().reduce_all(&job.agent()?, &mut [1u64], |a, b| a + b);
+    let by_messages = |job: &Job<Par>| {
+        let (mut all, counts) = ([0u64; 2], [1, 1]);
+        job.everyone().gather_each(&job.agent()?, 0, &[1], &mut all, &counts)
+    };
+    let long =
+        |job: &Job<Par>| job.everyone().reduce_all(&job.agent()?, &mut vec![1u64; 50_000], |a, b| a + b);
+    let ways: [Part<'_>; 3] = [&short, &by_messages, &long];
+    for way in ways {
+        let ended = closed_meanwhile(|job| if job.rank() == 0 { way(job) } else { Ok(()) });
+        let [(first, took), (second, _)] = &ended[..] else { panic!("two ranks") };
+        let said = first.as_ref().map_err(ToString::to_string);
+        assert_eq!(said, Err("the job is closed: nothing goes on in it".into()));
+        assert!(*took < Duration::from_secs(1), "told {took:?} after the end");
+        assert_eq!(second.as_ref().err().map(ToString::to_string), None);
+    }
+}
+
+/// Both ranks do one collective after the other, of all lengths, until the job is closed under them.
+#[test]
+fn a_job_is_closed_among_collectives_of_other_threads() {
+    for round in 0..10 {
+        let ended = closed_meanwhile(|job| {
+            let (agent, everyone) = (job.agent()?, job.everyone());
+            for number in round.. {
+                let mut values = vec![1u64; [1, 700, 1, 20_000][number % 4]];
+                match number % 3 {
+                    0 => everyone.reduce_all(&agent, &mut values, |a, b| a + b)?,
+                    1 => everyone.broadcast(&agent, number as u32 / 3 % 2, &mut values)?,
+                    _ => {
+                        let mut all = vec![0; 2 * values.len()];
+                        everyone.all_gather(&agent, &values, &mut all)?;
+                    }
+                }
+            }
+            Ok(())
+        });
+        for (outcome, took) in ended {
+            let said = outcome.map_err(|error| error.to_string());
+            assert_eq!(said, Err("the job is closed: nothing goes on in it".into()));
+            assert!(took < Duration::from_secs(1), "told {took:?} after the end");
+        }
+    }
 }

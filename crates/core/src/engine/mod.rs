@@ -243,6 +243,8 @@ impl<M: CoreMode> Engine<M> {
     pub fn end(&self) {
         self.peers.close();
         self.over.store(true, Ordering::Relaxed);
+        // What other threads wait for does not come any more: they look, and find that it is over.
+        self.note_work();
     }
 
     /// Whether it has.
