@@ -4,6 +4,9 @@
 //! looks there until the line has the round's number. What is short lies in the line itself, so that it costs the passage of one or two lines of the
 //! caches; what is longer lies in one of the member's buffers, of which there are some small ones and a few large ones. Members that are through with a round say so, for those that want to write its lines again.
 //!
+//! What is longer than a large buffer goes through it by pieces, in one round: while that lasts, each member says in its line how many pieces it has
+//! posted, and how many of the others' it has taken.
+//!
 //! # Protocol
 //! - board.1: a member's line and buffer of a round are written by that member alone, and published by the round's number in the line.
 //! - board.2: they are written again, in the round that has the same ones next, only when all members are [through](Board::finish) with the round
@@ -14,6 +17,9 @@
 //!   whether anybody sleeps. Between the two each has a fence, so that one of them sees the other.
 //! - board.5: a cell is used by one group after the other, as its owner's [`Meeting`](crate::barrier::Meeting) is (barrier.3), and is made as good as
 //!   new with that.
+//! - board.6: in a round of pieces the first word of a member's line is its [`Progress`], which it alone writes. It fills the place of a piece, and
+//!   then counts the piece as [posted](Progress::posted). It fills the place again only when all who need the piece that was there count that as
+//!   [taken](Progress::taken). So a piece that was found posted stays until whoever needs it has counted it.
 
 use crate::eventcount::EventCount;
 use gasworks_sync::atomic::{AtomicU64, Ordering::Relaxed, fence};
@@ -27,10 +33,16 @@ pub const SMALL: usize = 4 << 10;
 /// How many small and large ones there are, and so how many rounds may have one at a time.
 const SMALLS: u64 = 8;
 const LARGES: u64 = 2;
-/// The bytes of a large buffer, and the most that can be posted.
+/// The bytes of a large buffer.
+const LARGE: usize = MAX_POST;
+/// The most bytes that can be posted at once.
 pub const MAX_POST: usize = 16 << 10;
-/// Where the large ones begin.
-const LARGE: usize = SMALLS as usize * SMALL;
+/// The bytes of a piece, of which so many lie in a large buffer.
+pub const PIECE: usize = LARGE / PIECES as usize;
+/// How many pieces there is room for.
+pub const PIECES: u32 = 2;
+/// Where the large buffers begin.
+const LARGE_BUFFERS: usize = SMALLS as usize * SMALL;
 /// The bytes that lie in a line.
 pub const INLINE: usize = WORDS * 8;
 const WORDS: usize = 14;
@@ -61,6 +73,33 @@ struct Kind {
 #[inline]
 fn kind(len: usize) -> usize {
     KINDS.iter().take(KINDS.len() - 1).filter(|kind| len > kind.len).count()
+}
+
+/// How far a member is in a round of pieces.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// It has posted so many.
+    pub posted: u32,
+    /// It needs nothing any more of so many of each other member.
+    pub taken: u32,
+}
+
+impl Progress {
+    /// It posts nothing more, and needs nothing.
+    pub const GIVEN_UP: Self = Self { posted: u32::MAX, taken: u32::MAX };
+
+    fn word(self) -> u64 {
+        u64::from(self.posted) << 32 | u64::from(self.taken)
+    }
+
+    fn of(word: u64) -> Self {
+        Self { posted: (word >> 32) as u32, taken: word as u32 }
+    }
+
+    /// The bytes that [`Board::post`] puts into the line.
+    pub fn to_bytes(self) -> [u8; 8] {
+        self.word().to_ne_bytes()
+    }
 }
 
 /// A line. Zero bytes are one in which nothing was posted.
@@ -140,11 +179,13 @@ pub struct Board<'a> {
     known: AtomicU64,
     /// What each round that is under way waits for, if it does; this member's own.
     awaited: [AtomicU64; LINES as usize],
+    /// Where that is another member's progress: how far that was, or [`Progress::GIVEN_UP`], which nobody waits to see the end of.
+    seen: [AtomicU64; LINES as usize],
 }
 
 impl<'a> Board<'a> {
     /// The bytes of a member's buffers.
-    pub const ROOM: usize = LARGE + LARGES as usize * MAX_POST;
+    pub const ROOM: usize = LARGE_BUFFERS + LARGES as usize * LARGE;
 
     /// The view of the member of that number, of these with their buffers; `None` if there is no such member, there are too many, or buffers are smaller
     /// than [`ROOM`](Self::ROOM).
@@ -152,8 +193,8 @@ impl<'a> Board<'a> {
         let (cells, buffers): (Vec<_>, Vec<_>) = members.into_iter().unzip();
         let fits = own < cells.len() && cells.len() <= MEMBERS;
         let fits = fits && buffers.iter().all(|buffer| buffer.len() >= Self::ROOM);
-        let (known, awaited) = (AtomicU64::new(0), zeros());
-        fits.then(|| Self { cells: cells.into(), buffers: buffers.into(), own, known, awaited })
+        let (known, awaited, seen) = (AtomicU64::new(0), zeros(), zeros());
+        fits.then(|| Self { cells: cells.into(), buffers: buffers.into(), own, known, awaited, seen })
     }
 
     #[inline]
@@ -202,10 +243,23 @@ impl<'a> Board<'a> {
     pub fn buffer(&self, member: u32, round: u64, len: usize) -> Option<VolatileSlice<'a>> {
         let at = match () {
             () if len <= SMALL => (round % SMALLS) as usize * SMALL,
-            () if len <= MAX_POST => LARGE + (round % LARGES) as usize * MAX_POST,
+            () if len <= MAX_POST => Self::large(round),
             () => return None,
         };
         self.buffers.get(member as usize)?.slice(at, len)
+    }
+
+    /// Where the large buffer of a round begins.
+    #[inline]
+    fn large(round: u64) -> usize {
+        LARGE_BUFFERS + (round % LARGES) as usize * LARGE
+    }
+
+    /// Where a member's piece of that number lies: to be filled before it is [counted](Self::advance) as posted, to be read when it is.
+    #[inline]
+    pub fn piece(&self, member: u32, round: u64, number: u32) -> Option<VolatileSlice<'a>> {
+        let at = Self::large(round) + (number % PIECES) as usize * PIECE;
+        self.buffers.get(member as usize)?.slice(at, PIECE)
     }
 
     /// Posts, in a round in which there [is room](Self::has_room): what it is, and what lies in the line, at most [`INLINE`] bytes. Whether somebody may
@@ -224,6 +278,25 @@ impl<'a> Board<'a> {
         line.round.store(round, ord!("board.post", Release));
         kill_point!("board.post.posted");
         self.has_sleepers()
+    }
+
+    /// Says how far this member is in a round of pieces, which it has posted. Whether somebody may be asleep: then all bells must ring.
+    #[inline]
+    #[must_use = "somebody may be asleep"]
+    pub fn advance(&self, round: u64, progress: Progress) -> bool {
+        let line = &self.cells[self.own].lines[(round % LINES) as usize];
+        // Release: who sees a piece posted sees its bytes; who sees one taken writes them again after they were read.
+        line.words[0].store(progress.word(), ord!("board.advance", Release));
+        kill_point!("board.advance.advanced");
+        self.has_sleepers()
+    }
+
+    /// How far a member is in a round of pieces, which it has [posted](Self::posted).
+    #[inline]
+    pub fn progress(&self, member: u32, round: u64) -> Progress {
+        let Some(line) = self.line(member as usize, round) else { return Progress::default() };
+        // Acquire: see `advance`.
+        Progress::of(line.words[0].load(ord!("board.progress", Acquire)))
     }
 
     /// Whether somebody may be asleep that has not seen what this thread has done; takes the sleepers' bit away then.
@@ -292,7 +365,15 @@ impl<'a> Board<'a> {
     /// What a round waits for, until it is over or waits for something else: that a member posts.
     #[inline]
     pub fn wait_for(&self, round: u64, member: u32) {
-        self.awaited[(round % LINES) as usize].store(round << MEMBER | u64::from(member), Relaxed);
+        self.wait_for_progress(round, member, Progress::GIVEN_UP);
+    }
+
+    /// The same: that a member is further than that in a round of pieces.
+    #[inline]
+    pub fn wait_for_progress(&self, round: u64, member: u32, seen: Progress) {
+        let line = (round % LINES) as usize;
+        self.seen[line].store(seen.word(), Relaxed);
+        self.awaited[line].store(round << MEMBER | u64::from(member), Relaxed);
     }
 
     /// It waits for nothing, and goes on otherwise.
@@ -309,17 +390,22 @@ impl<'a> Board<'a> {
     /// Asks to be woken when what any round waits for is there; whether it may sleep.
     #[cold]
     pub fn arm(&self) -> bool {
-        let awaited = || self.awaited.iter().map(|word| word.load(Relaxed)).filter(|&word| word != 0);
+        let words = || self.awaited.iter().map(|word| word.load(Relaxed)).zip(&self.seen);
+        let awaited = || words().filter(|&(word, _)| word != 0);
         if awaited().next().is_none() {
             return true;
         }
         let _ = self.cells[0].sleepers.arm();
         fence(ord!("board.arm.fence", SeqCst));
-        awaited().all(|word| {
+        awaited().all(|(word, seen)| {
             let (round, member) = (word >> MEMBER, word & ((1 << MEMBER) - 1));
             match (member as usize).checked_sub(MEMBERS) {
                 Some(kind) => KINDS.get(kind).is_some_and(|kind| !self.is_room(round, kind)),
-                None => self.posted(member as u32, round) == Ok(None),
+                None => match (self.posted(member as u32, round), Progress::of(seen.load(Relaxed))) {
+                    (Ok(None), _) => true,
+                    (Ok(Some(_)), Progress::GIVEN_UP) | (Err(_), _) => false,
+                    (Ok(Some(_)), seen) => self.progress(member as u32, round) == seen,
+                },
             }
         })
     }

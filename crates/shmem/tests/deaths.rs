@@ -224,6 +224,7 @@ fn a_member_that_dies_has_posted_or_not_and_is_through_or_not() {
         ("board.post.filled", false, false),
         ("board.post.posted", true, false),
         ("eventcount.disarm.disarmed", true, false),
+        ("board.advance.advanced", true, false),
         ("board.finish.finished", true, true),
     ];
     for (point, has_posted, is_through) in points {
@@ -234,6 +235,7 @@ fn a_member_that_dies_has_posted_or_not_and_is_through_or_not() {
         assert!(survivor.arm());
         let life = || {
             let _ = dead.post(1, 5, &[3; 20]);
+            let _ = dead.advance(1, board::Progress { posted: 0x0303_0303, taken: 0x0303_0303 });
             let _ = dead.finish(1);
         };
         assert!(dies_at(point, 1, life), "{point} was not passed");

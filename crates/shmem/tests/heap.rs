@@ -5,7 +5,7 @@
 
 use gasworks_shmem::barrier::{Barrier, Meeting, Name};
 use gasworks_shmem::blocks::Blocks;
-use gasworks_shmem::board::{Board, Cell, INLINE, MAX_POST, SMALL};
+use gasworks_shmem::board::{Board, Cell, INLINE, MAX_POST, PIECES, Progress, SMALL};
 use gasworks_shmem::credit::{Credits, Owed};
 use gasworks_shmem::doorbell::Doorbell;
 use gasworks_shmem::inbox::{
@@ -300,6 +300,62 @@ fn boards_carry_what_members_post() {
             }
         });
     }
+}
+
+/// Each posts pieces, more than there is room for, and takes those of the others: whole, and in order.
+#[test]
+fn pieces_of_a_round_come_whole() {
+    const MEMBERS: usize = 3;
+    let pieces = if cfg!(miri) { 5 } else { 37 };
+    let cells: &Vec<_> = &(0..MEMBERS).map(|_| Cell::new()).collect();
+    let room = || (0..Board::ROOM / 8).map(|_| AtomicU64::new(0)).collect::<Vec<_>>();
+    let rooms: &Vec<_> = &(0..MEMBERS).map(|_| room()).collect();
+    let contents =
+        |member: u32, round: u64, number: u32| [member as u8, round as u8, number as u8].repeat(30);
+    thread::scope(|scope| {
+        for me in 0..MEMBERS as u32 {
+            scope.spawn(move || {
+                let watchdog = Watchdog::new();
+                let all = cells.iter().zip(rooms).map(|(cell, room)| (cell, VolatileSlice::from_words(room)));
+                let board = Board::new(all, me as usize).expect("a member");
+                let others = || (0..MEMBERS as u32).filter(|&member| member != me);
+                for round in 1..=ROUNDS / 100 + 3 {
+                    while !board.has_room(round, MAX_POST) {
+                        watchdog.spin();
+                    }
+                    let _ = board.post(round, 9, &Progress::default().to_bytes());
+                    let progress = |member| match board.posted(member, round).expect("nobody is ahead") {
+                        Some(_) => board.progress(member, round),
+                        None => Progress::default(),
+                    };
+                    for number in 0..pieces {
+                        while others().any(|member| progress(member).taken + PIECES <= number) {
+                            watchdog.spin();
+                        }
+                        let place = board.piece(me, round, number).expect("a member");
+                        place.write(&contents(me, round, number));
+                        let _ = board.advance(round, Progress { posted: number + 1, taken: number });
+                        for member in others() {
+                            while progress(member).posted <= number {
+                                watchdog.spin();
+                            }
+                            let wanted = contents(member, round, number);
+                            let mut found = vec![0; wanted.len()];
+                            board
+                                .piece(member, round, number)
+                                .expect("a member")
+                                .slice(0, 90)
+                                .expect("inside")
+                                .read(&mut found);
+                            assert_eq!(found, wanted, "piece {number} of {member} in round {round}");
+                        }
+                        let _ = board.advance(round, Progress { posted: number + 1, taken: number + 1 });
+                    }
+                    let _ = board.finish(round);
+                }
+            });
+        }
+    });
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use crate::{Contents, model, sleeps_on};
 use gasworks_shmem::barrier::Meeting;
-use gasworks_shmem::board::{Board, Cell};
+use gasworks_shmem::board::{Board, Cell, PIECES, Progress};
 use gasworks_shmem::doorbell::Doorbell;
 use gasworks_sync::{VolatileSlice, spin};
 use loom::sync::Arc;
@@ -181,6 +181,68 @@ fn all_sleepers_are_woken() {
         for (bell, asleep) in shared.1.iter().zip(asleep) {
             assert!(!sleeps_on(bell, asleep), "the member has posted, and one sleeps on");
         }
+    });
+}
+
+/// Pieces of a round, one more than there is room for: each is whole when it is found posted, and stays until it has been taken.
+#[test]
+fn pieces_are_whole_and_stay() {
+    model(|| {
+        let shared = Arc::new((cells::<2>(), [(); PIECES as usize].map(|()| Contents::new())));
+        let place = |number: u32| (number % PIECES) as usize;
+        let begin = |board: &Board<'_>| _ = board.post(1, 7, &Progress::default().to_bytes());
+        let other = shared.clone();
+        let writer = thread::spawn(move || {
+            let board = view(&other.0, 1);
+            begin(&board);
+            for number in 0..=PIECES {
+                let has_room = || match board.posted(0, 1) {
+                    Ok(Some(_)) => board.progress(0, 1).taken + PIECES > number,
+                    _ => number < PIECES,
+                };
+                while !has_room() {
+                    spin();
+                }
+                other.1[place(number)].write(number);
+                let _ = board.advance(1, Progress { posted: number + 1, taken: 0 });
+            }
+        });
+        let board = view(&shared.0, 0);
+        begin(&board);
+        let _ = await_post(&board, 1, 1);
+        for number in 0..=PIECES {
+            while board.progress(1, 1).posted <= number {
+                spin();
+            }
+            assert_eq!(shared.1[place(number)].read(), number);
+            let _ = board.advance(1, Progress { posted: 0, taken: number + 1 });
+        }
+        writer.join().expect("the writer");
+    });
+}
+
+/// Who sleeps until another has posted a piece is woken, or was awake.
+#[test]
+fn nobody_sleeps_through_a_piece() {
+    model(|| {
+        let shared = Arc::new((cells::<2>(), Doorbell::new()));
+        let other = shared.clone();
+        let poster = thread::spawn(move || {
+            let board = view(&other.0, 1);
+            let has_sleepers = [
+                board.post(1, 7, &Progress::default().to_bytes()),
+                board.advance(1, Progress { posted: 1, taken: 0 }),
+            ];
+            if has_sleepers.contains(&true) {
+                let _ = other.1.ring();
+            }
+        });
+        let board = view(&shared.0, 0);
+        board.wait_for_progress(1, 1, Progress::default());
+        let ticket = shared.1.ticket();
+        let asleep = board.arm().then_some(ticket);
+        poster.join().expect("the poster");
+        assert!(!sleeps_on(&shared.1, asleep), "there is a piece, and it sleeps on");
     });
 }
 

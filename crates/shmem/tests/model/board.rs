@@ -1,7 +1,7 @@
 //! [`Board`] against plain lists of what was posted and who is through.
 
 use crate::{CALLS, config};
-use gasworks_shmem::board::{Board, Cell, Damage, INLINE, LINES, MAX_POST, SMALL};
+use gasworks_shmem::board::{Board, Cell, Damage, INLINE, LINES, MAX_POST, PIECE, PIECES, Progress, SMALL};
 use gasworks_sync::VolatileSlice;
 use gasworks_sync::atomic::AtomicU64;
 use proptest::prelude::*;
@@ -119,4 +119,40 @@ fn a_line_of_a_round_to_come_is_damage() {
     assert!(Board::new(members(), 2).is_none());
     let small = room.slice(0, Board::ROOM - 1).expect("inside");
     assert!(Board::new([(&cells[0], small)], 0).is_none());
+}
+
+/// Who waits for more of a member may sleep as long as it is as far as it was; its pieces lie apart from each other, as many as there is room for.
+#[test]
+fn progress_is_seen_and_waited_for() {
+    let cells = [Cell::new(), Cell::new()];
+    let room: Vec<_> = (0..Board::ROOM / 8).map(|_| AtomicU64::new(0)).collect();
+    let room = VolatileSlice::from_words(&room);
+    let members = || cells.iter().map(move |cell| (cell, room));
+    let [board, other] = [0, 1].map(|own| Board::new(members(), own).expect("a member"));
+    // What a line had before is no progress.
+    assert!(!other.post(1, 3, &[0xff; 8]) && !other.finish(1) && !board.finish(1));
+    let begin = Progress { posted: 0, taken: 3 };
+    board.wait_for_progress(2, 1, begin);
+    assert!(board.arm(), "it has not even begun");
+    assert!(other.post(2, 3, &begin.to_bytes()));
+    assert_eq!((other.posted(1, 2), board.progress(1, 2)), (Ok(Some(3)), begin));
+    assert!(board.arm(), "it is as far as it was");
+    for progress in [Progress { posted: 1, taken: 3 }, Progress { posted: 1, taken: 4 }, Progress::GIVEN_UP] {
+        assert!(other.advance(2, progress), "somebody is asleep");
+        assert_eq!(board.progress(1, 2), progress);
+        assert!(!board.arm(), "it is further");
+    }
+    board.wait_for(2, 1);
+    assert!(!board.arm(), "it has posted");
+    assert_eq!(board.progress(2, 2), Progress::default(), "there are two");
+    let place =
+        |round, number| board.piece(0, round, number).map(|place| (place.as_ptr().addr(), place.len()));
+    assert_eq!(place(2, 0), place(2, PIECES));
+    assert_eq!(place(2, 0), place(4, 0));
+    let mut places: Vec<_> =
+        (0..PIECES).flat_map(|number| [place(2, number), place(3, number)]).flatten().collect();
+    places.sort_unstable();
+    assert_eq!(places.len(), 2 * PIECES as usize);
+    assert!(places.windows(2).all(|two| two[0].0 + PIECE <= two[1].0 && two[1].1 == PIECE));
+    assert!(board.piece(2, 1, 0).is_none());
 }
