@@ -4,8 +4,8 @@ use super::pattern::{Random, check, made, tag};
 use super::{Failure, Stage, SuiteMode, require};
 use gasworks::{Error, Team};
 
-/// Lengths around what is sent eagerly, what fits into a message, and what goes at a time.
-const LENGTHS: [usize; 9] = [0, 1, 8, 513, 4096, 4097, 65_536, 65_537, 200_001];
+/// Lengths around what is sent eagerly, what fits into a message, what goes at a time, and what goes on a board in one piece.
+const LENGTHS: [usize; 12] = [0, 1, 8, 513, 4096, 4097, 16_384, 16_385, 40_000, 65_536, 65_537, 200_001];
 
 /// Everyone, the ranks backwards, and the odd and the even ones.
 fn teams<'a, M: SuiteMode>(stage: &Stage<'a, M>) -> Result<Vec<Team<'a, M>>, Error> {
@@ -43,7 +43,7 @@ pub(super) fn broadcast<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failur
 pub(super) fn reduce<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failure> {
     for team in teams(stage)? {
         let size = u64::from(team.size());
-        for count in [0, 3, 513, 20_000] {
+        for count in [0, 3, 513, 2048, 2049, 20_000] {
             let own = |member: u64| (0..count as u64).map(move |at| at * at + member);
             let mut sums: Vec<u64> = own(team.member().into()).collect();
             team.reduce_all(&stage.agent, &mut sums, |a, b| a + b)?;
@@ -62,7 +62,16 @@ pub(super) fn reduce<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failure> 
             let wanted = if root == team.member() { wanted } else { map(team.member()) };
             require!(maps.iter().all(|&found| found == wanted), "maps are {:?}, not {wanted:?}", maps[0]);
         }
-        // Floating numbers, whose sum depends on its order, have the same one on all, each time.
+        // Floating numbers, whose sum depends on its order, have the same one on all, each time; also many of them, which go by pieces.
+        for count in [2049, 9000] {
+            let own = |at: usize| f64::from(team.member() + 1).powi(-7) * at as f64;
+            let mut sums: Vec<f64> = (0..count).map(own).collect();
+            team.reduce_all(&stage.agent, &mut sums, |a, b| a + b)?;
+            let bits: Vec<u64> = sums.iter().flat_map(|sum| [sum.to_bits(), !sum.to_bits()]).collect();
+            let mut all = bits.clone();
+            team.reduce_all(&stage.agent, &mut all, |a, b| a & b)?;
+            require!(all == bits, "members have different sums of {count}");
+        }
         let parts = |round: u64| f64::from(team.member() + 1).powi(-7) * round as f64;
         let mut before = None;
         for _ in 0..2 {
@@ -85,7 +94,7 @@ pub(super) fn blocks<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failure> 
         let (own, size) = (team.member(), team.size());
         let others =
             |len: usize| (0..size).map(move |member| (len * member as usize) % (len + 3)).collect::<Vec<_>>();
-        for (number, len) in (0..).zip([0, 7, 5000, 70_000]) {
+        for (number, len) in (0..).zip([0, 7, 5000, 16_385, 70_000]) {
             let each = others(len);
             let starts = |counts: &[usize]| {
                 counts
@@ -151,7 +160,7 @@ pub(super) fn scans<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failure> {
         let after = |[a, b, _]: [u64; 3], [c, d, _]: [u64; 3]| {
             [a.wrapping_mul(c), b.wrapping_mul(c).wrapping_add(d), 5]
         };
-        for count in [0, 1, 100, 9000] {
+        for count in [0, 1, 100, 700, 9000] {
             let mut maps = vec![map(team.member()); count];
             team.scan(agent, &mut maps, after)?;
             let wanted = (0..=team.member()).map(map).reduce(after).unwrap_or_default();
@@ -185,7 +194,7 @@ pub(super) fn ahead<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failure> {
 
 /// All kinds one after the other, with lengths around those at which members go another way: so that each follows each.
 pub(super) fn mixed<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failure> {
-    const LENGTHS: [usize; 10] = [0, 8, 104, 112, 120, 1032, 4096, 4104, 16_384, 16_392];
+    const LENGTHS: [usize; 12] = [0, 8, 104, 112, 120, 1032, 4096, 4104, 16_384, 16_392, 32_776, 50_000];
     let agent = &stage.agent;
     // All ranks draw the same numbers.
     let mut random = Random(0x3157);
@@ -257,40 +266,50 @@ pub(super) fn mixed<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failure> {
 pub(super) fn under_way<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failure> {
     let (agent, me, ranks) = (&stage.agent, stage.rank(), stage.ranks());
     let everyone = stage.job.everyone();
-    for late in 0..ranks.min(2) {
+    for team in teams(stage)? {
+        many_under_way(stage, &team)?;
+    }
+    // One that is not waited for goes on, and what it owns stays until it is over; short or long.
+    drop(everyone.begin_all_gather(agent, made(tag(me, 0, 99), 5000))?);
+    drop(everyone.begin_all_gather(agent, made(tag(me, 0, 99), 50_000))?);
+    let wrong = everyone.begin_broadcast(agent, ranks, vec![0u8; 8]);
+    require!(wrong.is_err(), "a root that is no member");
+    Ok(agent.barrier()?)
+}
+
+fn many_under_way<M: SuiteMode>(stage: &Stage<'_, M>, team: &Team<'_, M>) -> Result<(), Failure> {
+    let (agent, me, ranks) = (&stage.agent, team.member(), team.size());
+    for late in 0..2 {
         agent.barrier()?;
         if me == late {
             std::thread::sleep(std::time::Duration::from_millis(5));
         }
         let (mut begun, mut sums) = (Vec::new(), Vec::new());
         for round in 0..28u64 {
-            let len = [8, 5000, 112, 16_384, 40_000, 4096, 120, 16][(round % 8) as usize];
+            let len = [8, 5000, 50_000, 16_384, 40_000, 4096, 120, 16][(round % 8) as usize];
             let root = round as u32 % ranks;
             let mine = |to: u32| made(tag(me, to, round), len);
             let all = || (0..ranks).flat_map(mine).collect();
             // The blocks that are to come, in order; of nobody: nothing is.
             let from_all = |to: u32| (0..ranks).map(|from| tag(from, to, round)).collect::<Vec<_>>();
             let (event, wanted) = match round % 7 {
-                0 => (everyone.begin_broadcast(agent, root, mine(0))?, vec![tag(root, 0, round)]),
-                1 => (everyone.begin_all_gather(agent, mine(0))?, from_all(0)),
-                2 => (everyone.begin_all_to_all(agent, all())?, from_all(me)),
+                0 => (team.begin_broadcast(agent, root, mine(0))?, vec![tag(root, 0, round)]),
+                1 => (team.begin_all_gather(agent, mine(0))?, from_all(0)),
+                2 => (team.begin_all_to_all(agent, all())?, from_all(me)),
                 3 => {
                     let wanted = if me == root { from_all(1) } else { Vec::new() };
-                    (everyone.begin_gather(agent, root, mine(1))?, wanted)
+                    (team.begin_gather(agent, root, mine(1))?, wanted)
                 }
                 4 => {
                     let all = if me == root { all() } else { Vec::new() };
-                    (everyone.begin_scatter(agent, root, all, len)?, vec![tag(root, me, round)])
+                    (team.begin_scatter(agent, root, all, len)?, vec![tag(root, me, round)])
                 }
                 kind => {
                     let (own, add) = (vec![u64::from(me) + 1; len / 8], |a, b| a + b);
                     let (event, last) = match kind {
-                        5 => (everyone.begin_reduce_all(agent, own, add)?, ranks),
-                        _ if round < 14 => (everyone.begin_scan(agent, own, add)?, me + 1),
-                        _ => (
-                            everyone.begin_reduce(agent, root, own, add)?,
-                            if me == root { ranks } else { 0 },
-                        ),
+                        5 => (team.begin_reduce_all(agent, own, add)?, ranks),
+                        _ if round < 14 => (team.begin_scan(agent, own, add)?, me + 1),
+                        _ => (team.begin_reduce(agent, root, own, add)?, if me == root { ranks } else { 0 }),
                     };
                     let sum = if last == 0 { me + 1 } else { last * (last + 1) / 2 };
                     sums.push((event, u64::from(sum), len / 8));
@@ -300,7 +319,7 @@ pub(super) fn under_way<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failur
             begun.push((event, wanted, len));
             if round % 8 == 7 {
                 let mut sum = [1u64; 2];
-                everyone.reduce_all(agent, &mut sum, |a, b| a + b)?;
+                team.reduce_all(agent, &mut sum, |a, b| a + b)?;
                 require!(sum == [u64::from(ranks); 2], "a sum between others: {sum:?}");
                 agent.barrier()?;
             }
@@ -322,11 +341,7 @@ pub(super) fn under_way<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failur
             }
         }
     }
-    // One that is not waited for goes on, and what it owns stays until it is over.
-    drop(everyone.begin_all_gather(agent, made(tag(me, 0, 99), 5000))?);
-    let wrong = everyone.begin_broadcast(agent, ranks, vec![0u8; 8]);
-    require!(wrong.is_err(), "a root that is no member");
-    Ok(agent.barrier()?)
+    Ok(())
 }
 
 /// What one member alone is told is wrong, which is none of what comes after it, whichever of the team's collectives it is; and what is the others', too.
@@ -343,7 +358,9 @@ pub(super) fn wrong<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failure> {
         check("a broadcast after what was wrong", tag(1, 0, round), &bytes)?;
     }
     // Of other lengths: who gets it is told, whether it comes first or is waited for, and whether it is short or long.
-    for (sent, wanted) in [(8usize, 20_000usize), (20_000, 8), (8, 16), (20_000, 20_001)] {
+    for (sent, wanted) in
+        [(8usize, 200_000usize), (200_000, 8), (8, 16), (200_000, 100_000), (180_000, 180_001)]
+    {
         for late in [0, 1] {
             let pair = everyone.split(agent, Some(me / 2), 0)?;
             let pair = pair.ok_or_else(|| Failure::Wrong("a member has no team".into()))?;
@@ -362,6 +379,12 @@ pub(super) fn wrong<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failure> {
                     pair.member()
                 );
                 require!(is_content || said.contains("another number of values"), "{said}");
+                // What comes after it is as it should be, however much either has gone through.
+                for round in 0..3 {
+                    let mut bytes = vec![pair.member() as u8; 24 + round * 20_000];
+                    pair.broadcast(agent, 1, &mut bytes)?;
+                    require!(bytes.iter().all(|&byte| byte == 1), "a broadcast after one of other lengths");
+                }
             }
             agent.barrier()?;
         }

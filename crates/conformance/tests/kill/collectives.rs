@@ -63,7 +63,8 @@ fn at_each_step(log: &Log, job: Scenario, least: usize) -> Result<()> {
         }
         // Half of them: a busy machine may hold up one or another.
         killed.sort_by_key(|(_, took)| *took);
-        if let Some((at, took)) = killed.get(killed.len() / 2).filter(|(_, took)| *took > ended.took + SECOND) {
+        if let Some((at, took)) = killed.get(killed.len() / 2).filter(|(_, took)| *took > ended.took + SECOND)
+        {
             bail!("killed at {at} the job took {took:?}, and otherwise {:?}", ended.took);
         }
         log.note(&format!("killed at each of {} steps", killed.len()))?;

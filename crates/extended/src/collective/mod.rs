@@ -1,9 +1,9 @@
-//! Collectives of a team: what all its members do together, by messages, or in shared memory where they have a board and what they say is short.
+//! Collectives of a team: what all its members do together, by messages, or in shared memory where they have a board.
 //!
 //! - [`matching`]: what members send each other, in pieces; it is kept until it is wanted.
 //! - `buffers`: memory of the library's own for that, which is used again.
 //! - `part`: one rank's part in a collective: a schedule that goes on step by step.
-//! - `round`: where a rank is on its team's board. `short`: collectives that are no more than that.
+//! - `round`: where a rank is on its team's board. `short`: collectives that are no more than that. `long`: those that go there by pieces.
 //! - `exchange`: all hear what all say. `tree`: from one to all, and from all to one. `spread`: from each its own, and `bruck`: short ones by way of others. `scan`: from all before each.
 //!
 //! A team's collectives are numbered in the order in which its members call them, which is the same on all; several may be under way.
@@ -12,6 +12,7 @@ mod bruck;
 mod buffers;
 mod bytes;
 mod exchange;
+mod long;
 pub mod matching;
 mod part;
 mod round;
@@ -37,13 +38,14 @@ pub(crate) use bruck::Bruck;
 pub(crate) use bytes::Bytes;
 pub use exchange::Meets;
 pub(crate) use exchange::{Appended, Between, Brought, Exchange};
+pub(crate) use long::{Long, Pieces, has_parts, has_pieces, is_reduced_by_pieces, is_scanned_by_pieces};
 pub use matching::TeamNumber;
 #[cfg(test)]
 pub(crate) use part::Sender;
 pub(crate) use part::{Either, Of, Schedule};
 pub(crate) use round::{Kind, Round, What, Which};
 pub(crate) use scan::Scan;
-pub(crate) use short::{Combined, Copies, MAX_POST, Short, Steps, is_combined};
+pub(crate) use short::{Combined, Copies, MAX_POST, OnBoard, Short, Steps, is_combined};
 pub(crate) use spread::{AllToAll, AnyAllToAll, Blocks, Gather, Scatter};
 pub(crate) use tree::{AnyReduce, Broadcast, Reduce, ReduceAll};
 
@@ -109,8 +111,10 @@ impl<S: Schedule> Windowed<S> {
     /// It is turned no more, whatever it waits for.
     #[cold]
     fn abandon(&mut self, of: &Of) {
-        if let (Some(round), false) = (of.round(), self.is_over) {
-            self.end(&round);
+        match of.round() {
+            Some(round) if self.schedule.posts() => self.schedule.abandon(&round),
+            Some(round) if !self.is_over => self.end(&round),
+            _ => {}
         }
     }
 }
@@ -193,21 +197,22 @@ pub(crate) fn run<M: CoreMode, S: Schedule>(engine: &Engine<M>, of: Of, schedule
     outcome.map(|()| part.schedule.schedule)
 }
 
-/// The same of a short one on a board, which `of` says more of.
-pub(crate) fn run_short<M: CoreMode>(
+/// The same of one on a board, which `of` says more of.
+#[inline]
+pub(crate) fn run_on_board<M: CoreMode>(
     engine: &Engine<M>,
     round: &Round<'_>,
     of: impl FnOnce() -> Of,
-    steps: Result<impl Steps, Error>,
+    part: Result<impl OnBoard, Error>,
 ) -> Result<(), Error> {
-    let mut short = match steps {
-        Ok(steps) => Short::new(steps),
+    let mut part = match part {
+        Ok(part) => part,
         Err(error) => return Err(refuse(engine, of(), error)),
     };
     let _span = Span::begin(engine, round.what());
-    let outcome = turn_until_over(engine, round.which(), || short.turn(round));
+    let outcome = turn_until_over(engine, round.which(), || part.advance(round));
     if outcome.is_err() {
-        short.abandon(round);
+        part.give_up(round);
     }
     outcome
 }
@@ -250,7 +255,7 @@ fn turn_until_over<M: CoreMode>(
     which: Which,
     mut turn: impl FnMut() -> Result<(), Stop>,
 ) -> Result<(), Error> {
-    let (mut sleeper, mut other, mut long) = (engine.sleeper(), None, Long { engine, told: None });
+    let (mut sleeper, mut other, mut long) = (engine.sleeper(), None, LongWaitGuard { engine, told: None });
     loop {
         let polled = match turn() {
             Ok(()) => {
@@ -278,12 +283,12 @@ fn turn_until_over<M: CoreMode>(
 }
 
 /// What is told of a collective that takes long, until it is over.
-struct Long<'e, M: CoreMode> {
+struct LongWaitGuard<'e, M: CoreMode> {
     engine: &'e Engine<M>,
     told: Option<(u64, Option<Rank>)>,
 }
 
-impl<M: CoreMode> Long<'_, M> {
+impl<M: CoreMode> LongWaitGuard<'_, M> {
     #[cold]
     fn waits(&mut self, which: Which, stop: Stop) {
         let rank = match stop {
@@ -301,7 +306,7 @@ impl<M: CoreMode> Long<'_, M> {
     }
 }
 
-impl<M: CoreMode> Drop for Long<'_, M> {
+impl<M: CoreMode> Drop for LongWaitGuard<'_, M> {
     #[inline]
     fn drop(&mut self) {
         if let Some((number, _)) = self.told {
@@ -356,26 +361,26 @@ pub(crate) fn begin_if<M: CoreMode, S: Schedule + 'static>(
     }
 }
 
-/// The same of a short one on a board, which `of` says more of.
-pub(crate) fn begin_short<M: CoreMode>(
+/// The same of one on a board, which `of` says more of.
+pub(crate) fn begin_on_board<M: CoreMode>(
     engine: &Engine<M>,
     round: &Round<'_>,
     of: impl FnOnce() -> Of,
-    steps: Result<impl Steps + 'static, Error>,
+    part: Result<impl OnBoard + Schedule + 'static, Error>,
     keep: Kept<M>,
 ) -> Begun<M> {
-    let mut short = match steps {
-        Ok(steps) => Short::new(steps),
+    let mut part = match part {
+        Ok(part) => part,
         Err(error) => return begin_if(engine, of(), Err::<Nothing, _>(error), None),
     };
     if engine.observer().is_some() {
-        return begin(engine, of(), short, keep);
+        return begin(engine, of(), part, keep);
     }
-    match short.turn(round) {
+    match OnBoard::advance(&mut part, round) {
         // Nothing of it is kept where the others were faster.
         Ok(()) => Ok((Event::DONE, keep)),
         Err(Stop::Failed(error)) => Err(error.into()),
-        Err(Stop::Waits(_) | Stop::Busy) => begin(engine, of(), short, keep),
+        Err(Stop::Waits(_) | Stop::Busy) => begin(engine, of(), part, keep),
     }
 }
 

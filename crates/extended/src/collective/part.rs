@@ -24,6 +24,9 @@ pub(crate) trait Schedule: Send {
     fn posts(&self) -> bool {
         false
     }
+
+    /// It is turned no more, whatever it waits for, and ends its round if it goes through that by itself.
+    fn abandon(&mut self, _: &Round<'_>) {}
 }
 
 /// One of two schedules.
@@ -43,6 +46,12 @@ impl<A: Schedule, B: Schedule> Schedule for Either<A, B> {
         match self {
             Either::First(schedule) => schedule.posts(),
             Either::Second(schedule) => schedule.posts(),
+        }
+    }
+    fn abandon(&mut self, round: &Round<'_>) {
+        match self {
+            Either::First(schedule) => schedule.abandon(round),
+            Either::Second(schedule) => schedule.abandon(round),
         }
     }
     fn turn(&mut self, io: &mut Io<'_>) -> Result<(), Stop> {

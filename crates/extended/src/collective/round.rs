@@ -5,7 +5,7 @@
 
 use super::bytes::{Bytes, Stop};
 use super::matching::TeamNumber;
-use gasworks_core::board::{Damage, INLINE};
+use gasworks_core::board::{Damage, INLINE, Progress};
 pub(crate) use gasworks_core::observe::Collective as Kind;
 use gasworks_core::observe::LongWait;
 use gasworks_core::{Board, Error, Members, Rank, SharedTeam};
@@ -197,7 +197,9 @@ impl<'a> Round<'a> {
         match theirs {
             What::NOTHING => format!("it was given something wrong for a collective of {team:?}, here {own}"),
             What(word) if word == self.what.0 | What::GIVEN_UP => {
-                format!("it has found another member in something else than {own} of {team:?}")
+                format!(
+                    "it has given up {own} of {team:?}, for another member is in something else or a poll failed"
+                )
             }
             theirs => format!(
                 "it is in {}, and this rank in {own}: in another collective of {team:?}, or with another number of values",
@@ -219,6 +221,58 @@ impl<'a> Round<'a> {
         }
         self.board.wait_for_nothing(self.number);
         Ok(self.size())
+    }
+
+    /// Begins a round of pieces, where there is [room](Self::room).
+    pub fn begin_pieces(&self, progress: Progress) {
+        self.say(self.what.0, &progress.to_bytes());
+    }
+
+    /// Says how far this member is in a round of pieces.
+    #[inline]
+    pub fn advance(&self, progress: Progress) {
+        if self.board.advance(self.number, progress) {
+            self.shared.ring();
+        }
+        kill_point!("collective.piece");
+    }
+
+    /// Where a member's piece of that number lies.
+    #[inline]
+    pub fn piece(&self, member: u32, number: u32) -> VolatileSlice<'a> {
+        self.board.piece(member, self.number, number).unwrap_or(VolatileSlice::EMPTY)
+    }
+
+    /// Waits until a member has posted so many pieces. One that is in something else, or has given up, is an error.
+    #[inline]
+    pub fn wait_for_pieces(&self, member: u32, posted: u32) -> Result<(), Stop> {
+        self.wait_for(member)?;
+        match self.board.progress(member, self.number) {
+            progress if progress.posted >= posted && progress != Progress::GIVEN_UP => Ok(()),
+            progress => self.has_not_advanced(member, progress),
+        }
+    }
+
+    #[cold]
+    fn has_not_advanced(&self, member: u32, seen: Progress) -> Result<(), Stop> {
+        if seen == Progress::GIVEN_UP {
+            return self.not_posted(member, Ok(Some(self.what.0 | What::GIVEN_UP)));
+        }
+        self.board.wait_for_progress(self.number, member, seen);
+        Err(Stop::Waits(self.members.rank_of(member)))
+    }
+
+    /// Waits until a member has taken so many pieces, or is one that needs none. One that is in something else is an error.
+    #[inline]
+    pub fn wait_until_taken(&self, member: u32, taken: u32) -> Result<(), Stop> {
+        match self.board.posted(member, self.number) {
+            Ok(Some(word)) if word == self.what.0 => {
+                let progress = self.board.progress(member, self.number);
+                if progress.taken >= taken { Ok(()) } else { self.has_not_advanced(member, progress) }
+            }
+            Ok(Some(word)) if word == What::NOTHING.0 || word == self.what.0 | What::GIVEN_UP => Ok(()),
+            posted => self.not_posted(member, posted),
+        }
     }
 
     /// This rank will not go on, since another is in something else.

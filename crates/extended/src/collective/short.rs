@@ -11,11 +11,20 @@ use std::ops::Range;
 /// So many bytes of all members are combined by each; what is longer they share by a tree.
 const MAX_COMBINED: usize = 64 << 10;
 /// Bytes that are combined at a time, and so the largest element.
-const COMBINED: usize = 1024;
+pub(super) const COMBINED: usize = 1024;
 
 /// Whether members of a team of that size who have `len` bytes each combine them by the board.
 pub(crate) fn is_combined(len: usize, element: usize, size: u32) -> bool {
     len <= MAX_POST && len.saturating_mul(size as usize) <= MAX_COMBINED && (1..=COMBINED).contains(&element)
+}
+
+/// A member's part in a collective that is on the board alone.
+pub(crate) trait OnBoard {
+    /// Goes on.
+    fn advance(&mut self, round: &Round<'_>) -> Result<(), Stop>;
+
+    /// It goes on no more, whatever it waits for.
+    fn give_up(&mut self, round: &Round<'_>);
 }
 
 /// What a member does in a round.
@@ -53,18 +62,6 @@ pub(crate) struct Short<S> {
 impl<S: Steps> Short<S> {
     pub fn new(steps: S) -> Self {
         Self { steps, has_posted: false, seen: None, is_over: false }
-    }
-
-    /// Goes on.
-    #[inline]
-    pub fn turn(&mut self, round: &Round<'_>) -> Result<(), Stop> {
-        let turned = self.go_on(round);
-        match &turned {
-            Ok(()) => self.end(round),
-            Err(Stop::Failed(_)) => self.fail(round),
-            Err(Stop::Waits(_) | Stop::Busy) => {}
-        }
-        turned
     }
 
     #[inline]
@@ -107,10 +104,22 @@ impl<S: Steps> Short<S> {
         round.give_up(self.has_posted);
         self.end(round);
     }
+}
 
-    /// It is turned no more, whatever it waits for.
+impl<S: Steps> OnBoard for Short<S> {
+    #[inline]
+    fn advance(&mut self, round: &Round<'_>) -> Result<(), Stop> {
+        let turned = self.go_on(round);
+        match &turned {
+            Ok(()) => self.end(round),
+            Err(Stop::Failed(_)) => self.fail(round),
+            Err(Stop::Waits(_) | Stop::Busy) => {}
+        }
+        turned
+    }
+
     #[cold]
-    pub fn abandon(&mut self, round: &Round<'_>) {
+    fn give_up(&mut self, round: &Round<'_>) {
         if !self.is_over {
             self.fail(round);
         }
@@ -120,7 +129,7 @@ impl<S: Steps> Short<S> {
 impl<S: Steps> Schedule for Short<S> {
     fn turn(&mut self, io: &mut Io<'_>) -> Result<(), Stop> {
         match io.round() {
-            Some(round) => self.turn(&round),
+            Some(round) => OnBoard::advance(self, &round),
             // There is none without a board.
             None => Ok(()),
         }
@@ -129,32 +138,41 @@ impl<S: Steps> Schedule for Short<S> {
     fn posts(&self) -> bool {
         true
     }
+
+    fn abandon(&mut self, round: &Round<'_>) {
+        OnBoard::give_up(self, round);
+    }
 }
 
 /// Copies of what others post: broadcast, gather, scatter, all-gather and all to all.
 pub(crate) struct Copies<'a> {
-    gives: Option<Bytes<'a>>,
+    pub(super) size: u32,
+    pub(super) gives: Option<Bytes<'a>>,
+    /// That is a block for each member, and not one for all.
+    pub(super) is_apart: bool,
     /// How much all that post do.
     posted: usize,
-    needs: Range<u32>,
+    /// Who needs what this member gives, and of whom it needs what they give.
+    pub(super) takers: Range<u32>,
+    pub(super) needs: Range<u32>,
     /// From where on this member copies of each.
     from: usize,
     /// How much, and where to, one behind the other.
-    len: usize,
-    to: VolatileSlice<'a>,
+    pub(super) len: usize,
+    pub(super) to: VolatileSlice<'a>,
     /// What it copies of its own.
-    own: Bytes<'a>,
+    pub(super) own: Bytes<'a>,
 }
 
 impl<'a> Copies<'a> {
     /// The root's bytes go to all members.
-    pub fn broadcast(own: u32, root: u32, bytes: VolatileSlice<'a>) -> Self {
+    pub fn broadcast((own, size): (u32, u32), root: u32, bytes: VolatileSlice<'a>) -> Self {
         let (gives, needs) = match own == root {
             true => (Some(Bytes::Shared(bytes)), 0..0),
             false => (None, root..root + 1),
         };
-        let len = bytes.len();
-        Self { gives, posted: len, needs, from: 0, len, to: bytes, own: Bytes::Plain(&[]) }
+        let (len, takers, own) = (bytes.len(), 0..size, Bytes::Plain(&[]));
+        Self { size, gives, is_apart: false, posted: len, takers, needs, from: 0, len, to: bytes, own }
     }
 
     /// The bytes of all members come to the root, or to all.
@@ -167,7 +185,8 @@ impl<'a> Copies<'a> {
         let len = bytes.len();
         let needs = if root.is_none_or(|root| root == own) { 0..size } else { 0..0 };
         let gives = (root != Some(own)).then_some(bytes);
-        Self { gives, posted: len, needs, from: 0, len, to, own: bytes }
+        let takers = root.map_or(0..size, |root| root..root + 1);
+        Self { size, gives, is_apart: false, posted: len, takers, needs, from: 0, len, to, own: bytes }
     }
 
     /// Each member gets its part of the root's bytes.
@@ -175,15 +194,16 @@ impl<'a> Copies<'a> {
         let len = to.len();
         let (from, posted) = (own as usize * len, size as usize * len);
         let gives = (own == root).then_some(bytes);
-        Self { gives, posted, needs: root..root + 1, from, len, to, own: bytes.part(from, len) }
+        let (takers, needs, own) = (0..size, root..root + 1, bytes.part(from, len));
+        Self { size, gives, is_apart: true, posted, takers, needs, from, len, to, own }
     }
 
     /// Each member gets its part of the bytes of each, of which there are as many for each.
     pub fn all_to_all((own, size): (u32, u32), bytes: Bytes<'a>, to: VolatileSlice<'a>) -> Self {
         let len = to.len() / size as usize;
         let from = own as usize * len;
-        let (gives, posted) = (Some(bytes), bytes.len());
-        Self { gives, posted, needs: 0..size, from, len, to, own: bytes.part(from, len) }
+        let (gives, posted, own) = (Some(bytes), bytes.len(), bytes.part(from, len));
+        Self { size, gives, is_apart: true, posted, takers: 0..size, needs: 0..size, from, len, to, own }
     }
 }
 
@@ -210,11 +230,16 @@ impl Steps for Copies<'_> {
 
 /// What members have, combined in their order: reductions and scans.
 pub(crate) struct Combined<'a, C> {
-    gives: bool,
-    needs: Range<u32>,
-    own: VolatileSlice<'a>,
-    to: VolatileSlice<'a>,
-    combine: C,
+    pub(super) size: u32,
+    pub(super) gives: bool,
+    /// Who needs what this member gives, and what of others it needs.
+    pub(super) takers: Range<u32>,
+    pub(super) needs: Range<u32>,
+    pub(super) own: VolatileSlice<'a>,
+    pub(super) to: VolatileSlice<'a>,
+    pub(super) combine: C,
+    /// All who need something need the same: so each may combine a share for all.
+    pub(super) may_share: bool,
 }
 
 impl<'a, C: Combine> Combined<'a, C> {
@@ -226,47 +251,65 @@ impl<'a, C: Combine> Combined<'a, C> {
         combine: C,
     ) -> Self {
         let needs = if root.is_none_or(|root| root == own) { 0..size } else { 0..0 };
-        Self { gives: root != Some(own), needs, own: bytes, to, combine }
+        let takers = root.map_or(0..size, |root| root..root + 1);
+        Self { size, gives: root != Some(own), takers, needs, own: bytes, to, combine, may_share: true }
     }
 
     /// What those before a member have, with its own or without.
     pub fn scan((own, size): (u32, u32), bytes: VolatileSlice<'a>, with_own: bool, combine: C) -> Self {
-        let needs = 0..own + u32::from(with_own);
-        Self { gives: own + 1 < size, needs, own: bytes, to: bytes, combine }
+        let (gives, takers, needs) = (own + 1 < size, own + 1..size, 0..own + u32::from(with_own));
+        Self { size, gives, takers, needs, own: bytes, to: bytes, combine, may_share: false }
     }
 
     /// By so many words at a time.
     #[inline]
     fn take_by<const WORDS: usize>(&mut self, round: &Round<'_>) {
-        if self.needs.is_empty() {
-            return;
-        }
-        let (mut so_far, mut theirs) = ([0u128; WORDS], [0u128; WORDS]);
-        let (len, element) = (self.own.len(), self.combine.element());
-        let step = size_of_val(&so_far) / element * element;
-        let mut at = 0;
-        while at < len && step > 0 {
-            let count = step.min(len - at);
-            let (mut has_some, range) = (false, ..count);
-            for member in self.needs.clone() {
-                let values = if has_some { &mut theirs } else { &mut so_far };
-                let values = &mut bytemuck::cast_slice_mut(values)[range];
-                match member == round.own() {
-                    true => Bytes::Shared(self.own).part(at, count).read(values),
-                    false => round.read(member, len, at, values),
-                }
-                if has_some {
-                    let [so_far, theirs] =
-                        [&mut so_far, &mut theirs].map(|words| bytemuck::cast_slice_mut(words));
-                    self.combine.combine(&mut so_far[range], &mut theirs[range]);
-                }
-                has_some = true;
+        let (own, to) = (self.own, self.to);
+        let read = |member: u32, at: usize, values: &mut [u8]| match member == round.own() {
+            true => Bytes::Shared(own).part(at, values.len()).read(values),
+            false => round.read(member, own.len(), at, values),
+        };
+        let write = |at: usize, values: &[u8]| {
+            if let Some(to) = to.slice(at, values.len()) {
+                to.write(values);
             }
-            if let (true, Some(to)) = (has_some, self.to.slice(at, count)) {
-                to.write(&bytemuck::cast_slice(&so_far)[range]);
+        };
+        combine_by::<WORDS>(&mut self.combine, self.needs.clone(), 0..own.len(), read, write);
+    }
+}
+
+/// Combines what some members have in a range, in their order, so many words at a time. What is read, and then written, is of a member and from a place on, or from
+/// a place on.
+#[inline]
+pub(super) fn combine_by<const WORDS: usize>(
+    combine: &mut impl Combine,
+    members: Range<u32>,
+    range: Range<usize>,
+    read: impl Fn(u32, usize, &mut [u8]),
+    write: impl Fn(usize, &[u8]),
+) {
+    if members.is_empty() {
+        return;
+    }
+    let (mut so_far, mut theirs) = ([0u128; WORDS], [0u128; WORDS]);
+    let element = combine.element();
+    let step = size_of_val(&so_far) / element * element;
+    let mut at = range.start;
+    while at < range.end && step > 0 {
+        let count = step.min(range.end - at);
+        let mut has_some = false;
+        for member in members.clone() {
+            let values = if has_some { &mut theirs } else { &mut so_far };
+            read(member, at, &mut bytemuck::cast_slice_mut(values)[..count]);
+            if has_some {
+                let [so_far, theirs] =
+                    [&mut so_far, &mut theirs].map(|words| &mut bytemuck::cast_slice_mut(words)[..count]);
+                combine.combine(so_far, theirs);
             }
-            at += count;
+            has_some = true;
         }
+        write(at, &bytemuck::cast_slice(&so_far)[..count]);
+        at += count;
     }
 }
 
@@ -290,7 +333,7 @@ impl<C: Combine> Steps for Combined<'_, C> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::super::matching::TeamNumber;
     use super::super::round::{Kind, What};
     use super::*;
@@ -299,7 +342,7 @@ mod tests {
 
     const SIZE: u32 = 3;
 
-    struct OnHeap(Board<'static>);
+    pub struct OnHeap(Board<'static>);
 
     impl SharedBarrier for OnHeap {
         fn arrive(&self, _: Name) {}
@@ -314,23 +357,24 @@ mod tests {
         }
     }
 
-    /// The boards of all members.
-    fn boards() -> Vec<OnHeap> {
-        let cells: &'static [_] = (0..SIZE).map(|_| Cell::new()).collect::<Vec<_>>().leak();
+    /// The boards of all of so many members.
+    pub fn boards(size: u32) -> Vec<OnHeap> {
+        let cells: &'static [_] = (0..size).map(|_| Cell::new()).collect::<Vec<_>>().leak();
         let room = || VolatileSlice::from_mut(vec![0; Board::ROOM].leak());
-        let rooms: Vec<_> = (0..SIZE).map(|_| room()).collect();
+        let rooms: Vec<_> = (0..size).map(|_| room()).collect();
         let of = |own| Board::new(cells.iter().zip(rooms.iter().copied()), own as usize).map(OnHeap);
-        (0..SIZE).filter_map(of).collect()
+        (0..size).filter_map(of).collect()
     }
 
-    /// Writes the members' numbers one behind the other, as digits: in another order they are another number.
-    struct Digits;
+    /// Writes the members' numbers one behind the other, as digits: in another order they are another number. An element has so many words.
+    pub struct Digits(pub usize);
 
     impl Combine for Digits {
         fn element(&self) -> usize {
-            8
+            8 * self.0
         }
         fn combine(&mut self, before: &mut [u8], after: &mut [u8]) {
+            assert!(before.len() == after.len() && before.len().is_multiple_of(self.element()));
             for (before, after) in before.as_chunks_mut().0.iter_mut().zip(after.as_chunks().0) {
                 let [a, b] = [*before, *after].map(u64::from_ne_bytes);
                 *before = a.wrapping_mul(10).wrapping_add(b).to_ne_bytes();
@@ -338,12 +382,12 @@ mod tests {
         }
     }
 
-    fn round<'a>(team: &'a OnHeap, members: &'a Members, own: u32, before: u64, what: What) -> Round<'a> {
+    pub fn round<'a>(team: &'a OnHeap, members: &'a Members, own: u32, before: u64, what: What) -> Round<'a> {
         let place = (TeamNumber::EVERYONE, members, own);
         Round::new(Some(team), place, before, what).expect("a board")
     }
 
-    fn is_waiting(turned: Result<(), Stop>) -> bool {
+    pub fn is_waiting(turned: Result<(), Stop>) -> bool {
         match turned {
             Ok(()) => false,
             Err(Stop::Waits(_) | Stop::Busy) => true,
@@ -354,7 +398,7 @@ mod tests {
     /// Members are turned in all orders until all are through; each has then what it should.
     #[test]
     fn each_has_what_members_give() {
-        let (boards, members) = (boards(), Members::everyone(SIZE));
+        let (boards, members) = (boards(SIZE), Members::everyone(SIZE));
         let mut before = 0;
         for len in [0usize, 8, 112, 120, 5000, 16_384] {
             let of =
@@ -382,16 +426,16 @@ mod tests {
                         .map(|(own, bytes)| {
                             let (place, to) = ((own, SIZE), VolatileSlice::from_mut(bytes));
                             let steps: Box<dyn Steps> = match kind {
-                                0 => Box::new(Copies::broadcast(own, root, to)),
+                                0 => Box::new(Copies::broadcast(place, root, to)),
                                 1 => Box::new(Copies::gather(
                                     place,
                                     None,
                                     Bytes::Plain(&given[own as usize]),
                                     to,
                                 )),
-                                2 => Box::new(Combined::reduce(place, None, (to, to), Digits)),
-                                3 => Box::new(Combined::reduce(place, Some(root), (to, to), Digits)),
-                                _ => Box::new(Combined::scan(place, to, true, Digits)),
+                                2 => Box::new(Combined::reduce(place, None, (to, to), Digits(1))),
+                                3 => Box::new(Combined::reduce(place, Some(root), (to, to), Digits(1))),
+                                _ => Box::new(Combined::scan(place, to, true, Digits(1))),
                             };
                             Some(Short::new(steps))
                         })
@@ -401,7 +445,7 @@ mod tests {
                         let own = ((before + turns * 2) % u64::from(SIZE)) as u32;
                         let round = round(&boards[own as usize], &members, own, before, what);
                         let part = &mut parts[own as usize];
-                        if part.as_mut().is_some_and(|part| !is_waiting(part.turn(&round))) {
+                        if part.as_mut().is_some_and(|part| !is_waiting(part.advance(&round))) {
                             *part = None;
                         }
                         turns += 1;
@@ -433,13 +477,13 @@ mod tests {
     /// A member in another collective is told so, and so is who needs something of one that was given something wrong.
     #[test]
     fn members_in_different_collectives_are_told() {
-        let (boards, members) = (boards(), Members::everyone(SIZE));
+        let (boards, members) = (boards(SIZE), Members::everyone(SIZE));
         let what = |len| What::new(Kind::AllGather, None, len);
         let (mut to, mut other) = ([0; 24], [0; 48]);
         let round = |own: u32, what| round(&boards[own as usize], &members, own, 0, what);
         let own = Bytes::Plain(&[1; 8]);
         let mut first = Short::new(Copies::gather((0, SIZE), None, own, VolatileSlice::from_mut(&mut to)));
-        assert!(is_waiting(first.turn(&round(0, what(8)))));
+        assert!(is_waiting(first.advance(&round(0, what(8)))));
         let own = Bytes::Plain(&[1; 16]);
         let mut second =
             Short::new(Copies::gather((1, SIZE), None, own, VolatileSlice::from_mut(&mut other)));
@@ -447,9 +491,9 @@ mod tests {
             Err(Stop::Failed(error)) => error.to_string(),
             other => panic!("{other:?}"),
         };
-        let said = fails(second.turn(&round(1, what(16))));
+        let said = fails(second.advance(&round(1, what(16))));
         assert!(said.starts_with("message from rank 0: it is in all_gather of 8 bytes"), "{said}");
-        let said = fails(first.turn(&round(0, what(8))));
+        let said = fails(first.advance(&round(0, what(8))));
         assert!(
             said.contains("all_gather of 16 bytes") && said.contains("another number of values"),
             "{said}"

@@ -5,9 +5,10 @@ use crate::Error;
 use crate::collective::Begun;
 pub use crate::collective::Meets;
 use crate::collective::{
-    self, AllToAll, AnyAllToAll, AnyReduce, Appended, Between, Blocks, Broadcast, Brought, Bytes, Combine, Combined,
-    Copies, Either, Exchange, Gather, Kind, MAX_POST, Of, Reduce, ReduceAll, Round, Scan, Scatter, Schedule,
-    Steps, What, is_combined,
+    self, AllToAll, AnyAllToAll, AnyReduce, Appended, Between, Blocks, Broadcast, Brought, Bytes, Combine,
+    Combined, Copies, Either, Exchange, Gather, Kind, Long, MAX_POST, Of, Pieces, Reduce, ReduceAll, Round,
+    Scan, Scatter, Schedule, Short, Steps, What, has_parts, has_pieces, is_combined, is_reduced_by_pieces,
+    is_scanned_by_pieces,
 };
 use crate::event::{Event, Kept};
 use gasworks_core::{CoreMode, Engine, Name, TeamError};
@@ -19,7 +20,8 @@ mod counted;
 // Each takes its place among the team's collectives, whatever it was given: a member that was given something wrong has had its turn all the same, or its next
 // collective would be the others' last one.
 
-// A short one is on the board of a team that has one: which it is depends on the kind, the bytes and the team alone, so that all members choose the same.
+// On the board of a team that has one are short ones, and long ones by pieces: which it is depends on the kind, the bytes and the team alone, so that all
+// members choose the same.
 
 /// Whether a team has such a member.
 fn is_member(team: &Team, member: u32) -> Result<(), Error> {
@@ -105,10 +107,33 @@ fn blocks_of_both(
     }
 }
 
-/// A collective with what this member was given for it: whether that is right, and what it does on a board, where it is short, or by messages.
+/// How a collective of a team that has a board is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Algorithm {
+    /// On the board, in one piece.
+    Short,
+    /// On the board, by pieces.
+    Long,
+    /// As without a board.
+    Messages,
+}
+
+impl Algorithm {
+    /// What is short goes in one piece, and what is long by pieces if it can.
+    #[inline]
+    fn of(is_short: bool, has_pieces: impl FnOnce() -> bool) -> Self {
+        match () {
+            () if is_short => Algorithm::Short,
+            () if has_pieces() => Algorithm::Long,
+            () => Algorithm::Messages,
+        }
+    }
+}
+
+/// A collective with what this member was given for it: whether that is right, and what it does on a board or by messages.
 struct Plan<X, S, L> {
     what: What,
-    is_short: bool,
+    algorithm: Algorithm,
     given: Result<X, Error>,
     steps: S,
     schedule: L,
@@ -137,32 +162,41 @@ type Place = VolatileSlice<'static>;
 impl Teams {
     /// Does this rank's part.
     #[inline]
-    fn run<M: CoreMode, X, S: Steps, L: Schedule>(
+    fn run<M: CoreMode, X, S: Steps + Pieces, L: Schedule>(
         &self,
         engine: &Engine<M>,
         team: &Team,
         plan: Plan<X, impl FnOnce(X) -> S, impl FnOnce(X) -> L>,
     ) -> Result<(), Error> {
-        let Plan { what, is_short, given, steps, schedule } = plan;
-        if let Some(round) = team.next_on_board(what, is_short) {
-            return collective::run_short(engine, &round, || self.of(team, &round), given.map(steps));
+        let Plan { what, algorithm, given, steps, schedule } = plan;
+        if let Some(round) = team.next_on_board(what, algorithm != Algorithm::Messages) {
+            let (of, steps) = (|| self.of(team, &round), given.map(steps));
+            return match algorithm {
+                Algorithm::Short => collective::run_on_board(engine, &round, of, steps.map(Short::new)),
+                _ => collective::run_on_board(engine, &round, of, steps.map(Long::new)),
+            };
         }
         collective::run_if(engine, self.next(team, what), given.map(schedule)).map(drop)
     }
 
     /// Begins it.
-    fn begin<M: CoreMode, X, S: Steps + 'static, L: Schedule + 'static>(
+    fn begin<M: CoreMode, X, S: Steps + Pieces + 'static, L: Schedule + 'static>(
         &self,
         engine: &Engine<M>,
         team: &Team,
         Start { meets, keep }: Start<M>,
         plan: Plan<X, impl FnOnce(X) -> S, impl FnOnce(X) -> L>,
     ) -> Begun<M> {
-        let Plan { what, is_short, given, steps, schedule } = plan;
+        let Plan { what, algorithm, given, steps, schedule } = plan;
         let is_plain = !meets.first && !meets.last;
-        if let Some(round) = team.next_on_board(what, is_short && is_plain) {
-            let of = || self.of(team, &round);
-            return collective::begin_short(engine, &round, of, given.map(steps), keep);
+        if let Some(round) = team.next_on_board(what, algorithm != Algorithm::Messages && is_plain) {
+            let (of, steps) = (|| self.of(team, &round), given.map(steps));
+            return match algorithm {
+                Algorithm::Short => {
+                    collective::begin_on_board(engine, &round, of, steps.map(Short::new), keep)
+                }
+                _ => collective::begin_on_board(engine, &round, of, steps.map(Long::new), keep),
+            };
         }
         let of = self.next(team, what);
         match is_plain {
@@ -359,15 +393,15 @@ impl Teams {
         root: u32,
         (own, bytes): (Option<Place>, Place),
     ) -> Begun<M> {
-        let Plan { what, is_short, given, steps, schedule } = broadcast(team, root, bytes);
+        let Plan { what, algorithm, given, steps, schedule } = broadcast(team, root, bytes);
         let own = own.filter(|_| team.own() == root);
         if !start.meets.first {
             own.into_iter().for_each(|own| own.copy_to(bytes));
-            return self.begin(engine, team, start, Plan { what, is_short, given, steps, schedule });
+            return self.begin(engine, team, start, Plan { what, algorithm, given, steps, schedule });
         }
         // Read when all have come.
         let schedule = |()| Brought::new(own.map(|own| (own, bytes)), schedule(()));
-        self.begin(engine, team, start, Plan { what, is_short, given, steps, schedule })
+        self.begin(engine, team, start, Plan { what, algorithm, given, steps, schedule })
     }
 
     /// What all members have, as many bytes, is combined, and replaces it at member `root`, or at all members where that is `None`. Collective, as
@@ -428,9 +462,13 @@ fn gather<'a>(
         Lengths::Equal => What::new(Kind::Gather, Some(root), own.len()),
         Lengths::Each(_) => What::new(Kind::GatherEach, Some(root), 0),
     };
+    let len = own.len();
     Plan {
         what,
-        is_short: matches!(lengths, Lengths::Equal) && own.len() <= MAX_POST,
+        algorithm: match lengths {
+            Lengths::Equal => Algorithm::of(len <= MAX_POST, || has_pieces(len)),
+            Lengths::Each(_) => Algorithm::Messages,
+        },
         given,
         steps: move |_| Copies::gather(place, Some(root), own, all),
         schedule: move |blocks| Gather::new(root, own, all, blocks),
@@ -450,10 +488,14 @@ fn scatter<'a>(
         Lengths::Equal => What::new(Kind::Scatter, Some(root), own.len()),
         Lengths::Each(_) => What::new(Kind::ScatterEach, Some(root), 0),
     };
-    let posted = own.len().saturating_mul(team.members().size() as usize);
+    let (len, size) = (own.len(), place.1);
+    let posted = len.saturating_mul(size as usize);
     Plan {
         what,
-        is_short: matches!(lengths, Lengths::Equal) && posted <= MAX_POST,
+        algorithm: match lengths {
+            Lengths::Equal => Algorithm::of(posted <= MAX_POST, || has_parts(len, size)),
+            Lengths::Each(_) => Algorithm::Messages,
+        },
         given,
         steps: move |_| Copies::scatter(place, root, all, own),
         schedule: move |blocks| Scatter::new(root, all, own, blocks),
@@ -475,7 +517,7 @@ fn all_gather<'a>(
     };
     Plan {
         what: What::new(Kind::AllGather, None, len),
-        is_short: len <= MAX_POST,
+        algorithm: Algorithm::of(len <= MAX_POST, || has_pieces(len)),
         given: blocks("all_gather", team, (all.len(), len), Lengths::Equal),
         steps: move |_| Copies::gather(place, None, own, all),
         schedule,
@@ -490,12 +532,16 @@ fn all_to_all<'a>(
     lengths: Option<[&[usize]; 2]>,
 ) -> Plan<Both, impl FnOnce(Both) -> Copies<'a>, impl FnOnce(Both) -> AnyAllToAll<'a>> {
     let place = team.place();
+    let (_, size) = place;
     Plan {
         what: match lengths {
             None => What::new(Kind::AllToAll, None, to.len()),
             Some(_) => What::new(Kind::AllToAllEach, None, 0),
         },
-        is_short: lengths.is_none() && to.len() <= MAX_POST,
+        algorithm: match lengths {
+            None => Algorithm::of(to.len() <= MAX_POST, || has_parts(to.len() / size as usize, size)),
+            Some(_) => Algorithm::Messages,
+        },
         given: blocks_of_both(team, (to.len(), from.len()), lengths),
         steps: move |_| Copies::all_to_all(place, to, from),
         schedule: move |[going, coming]: Both| AllToAll::any(place.1, (to, going), (from, coming)),
@@ -508,12 +554,12 @@ fn broadcast<'a>(
     root: u32,
     bytes: VolatileSlice<'a>,
 ) -> Plan<(), impl FnOnce(()) -> Copies<'a>, impl FnOnce(()) -> Broadcast<'a>> {
-    let own = team.own();
+    let (place, len) = (team.place(), bytes.len());
     Plan {
-        what: What::new(Kind::Broadcast, Some(root), bytes.len()),
-        is_short: bytes.len() <= MAX_POST,
+        what: What::new(Kind::Broadcast, Some(root), len),
+        algorithm: Algorithm::of(len <= MAX_POST, || has_pieces(len)),
         given: is_member(team, root),
-        steps: move |()| Copies::broadcast(own, root, bytes),
+        steps: move |()| Copies::broadcast(place, root, bytes),
         schedule: move |()| Broadcast::new(root, bytes),
     }
 }
@@ -525,10 +571,13 @@ fn scan<'a, C: Combine + 'a>(
     with_own: bool,
     combine: C,
 ) -> Plan<C, impl FnOnce(C) -> Combined<'a, C>, impl FnOnce(C) -> Scan<'a, C>> {
-    let (place, len) = (team.place(), bytes.len());
+    let (place, len, element) = (team.place(), bytes.len(), combine.element());
+    let (_, size) = place;
     Plan {
         what: What::new(if with_own { Kind::Scan } else { Kind::ScanBefore }, None, len),
-        is_short: is_combined(len, combine.element(), place.1),
+        algorithm: Algorithm::of(is_combined(len, element, size), || {
+            is_scanned_by_pieces(len, element, size)
+        }),
         given: Ok(combine),
         steps: move |combine| Combined::scan(place, bytes, with_own, combine),
         schedule: move |combine| Scan::new(bytes, with_own, combine),
@@ -542,14 +591,16 @@ fn reduce<'a, C: Combine + 'a>(
     (own, result): (VolatileSlice<'a>, VolatileSlice<'a>),
     combine: C,
 ) -> Plan<C, impl FnOnce(C) -> Combined<'a, C>, impl FnOnce(C) -> AnyReduce<'a, C>> {
-    let (place, len) = (team.place(), own.len());
+    let (place, len, element) = (team.place(), own.len(), combine.element());
     let schedule = move |combine| match root {
         Some(root) => Either::First(Reduce::new(root, own, result, combine)),
         None => Either::Second(ReduceAll::new(own, result, combine)),
     };
     Plan {
         what: What::new(if root.is_some() { Kind::Reduce } else { Kind::ReduceAll }, root, len),
-        is_short: is_combined(len, combine.element(), place.1),
+        algorithm: Algorithm::of(is_combined(len, element, place.1), || {
+            is_reduced_by_pieces(len, element, place.1)
+        }),
         given: root.map_or(Ok(()), |root| is_member(team, root)).map(|()| combine),
         steps: move |combine| Combined::reduce(place, root, (own, result), combine),
         schedule,

@@ -74,10 +74,10 @@ impl Team {
     }
 
     /// The next collective, on the board if the team has one, and if it is one for that.
-    fn next_on_board(&self, what: What, is_short: bool) -> Option<Round<'_>> {
+    fn next_on_board(&self, what: What, is_on_board: bool) -> Option<Round<'_>> {
         let place = (self.number, &*self.members, self.own);
         // Which round it is is known when the place is taken.
-        let has_board = is_short && self.members.size() > 1 && self.shared.as_ref()?.board().is_some();
+        let has_board = is_on_board && self.members.size() > 1 && self.shared.as_ref()?.board().is_some();
         let before = if has_board { self.take_place() } else { return None };
         Round::new(self.shared(), place, before, what.posted())
     }
