@@ -180,7 +180,7 @@ impl Bench {
         }
         LINE.compile(&folder.join(LINE.name)).show()?;
         let built = if args.peers { build(&folder, true, &mut notes)? } else { Vec::new() };
-        if args.peers {
+        if args.peers && args.only.is_empty() {
             jobs::install_hydra(&folder, &mut notes);
         }
         if !place::real_time() {

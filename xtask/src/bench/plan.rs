@@ -235,6 +235,8 @@ macro_rules! crowded {
     ($kind:literal, $bytes:literal, $size:literal, $ranks:literal) => {
         Group {
             name: concat!($kind, " ", $size, ", ", $ranks, " ranks on 2 cores"),
+            // A turn of 64 ranks takes seconds, most of them MPICH's.
+            scatters: $ranks < 64,
             place: Place::Ordinary,
             launches: &[many($ranks, concat!("collective --variant ", $kind, " --bytes ", $bytes))],
             question: Some(($kind, $bytes, $ranks)),
