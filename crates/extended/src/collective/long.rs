@@ -20,9 +20,9 @@ use std::ops::Range;
 /// processors.
 const MIN_PART: usize = PIECE;
 /// From so many members on each combines its share of a piece for all, and below that the whole piece for itself.
-const SHARED_FROM: u32 = 4;
+const SHARED_FROM: u32 = 3;
 /// So many members at most reduce by pieces. Of more messages take less time where ranks share processors.
-const MAX_REDUCED: u32 = 3;
+const MAX_REDUCED: u32 = 2;
 /// So many members at most combine what all before them have.
 const MAX_SCANNED: u32 = 8;
 
