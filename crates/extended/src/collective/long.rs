@@ -19,8 +19,6 @@ use std::ops::Range;
 /// Where each of the others gets a part of a piece, it has so many bytes at least: with shorter ones messages take less time where ranks share
 /// processors.
 const MIN_PART: usize = PIECE;
-/// From so many members on each combines its share of a piece for all, and below that the whole piece for itself.
-const SHARED_FROM: u32 = 3;
 /// So many members at most reduce by pieces. Of more messages take less time where ranks share processors.
 const MAX_REDUCED: u32 = 2;
 /// So many members at most combine what all before them have.
@@ -62,17 +60,12 @@ pub(crate) fn is_scanned_by_pieces(len: usize, element: usize, size: u32) -> boo
 pub(crate) trait Pieces: Send {
     /// How many there are.
     fn count(&self) -> u32;
-    /// In how many steps each buffer is used: where it is more than one, a piece of a later step lies in the buffer of the one before it, and is
-    /// posted when that has been taken.
-    fn steps(&self) -> u32 {
-        1
-    }
     /// Whether this member posts them.
     fn gives(&self) -> bool;
     /// Who needs what it posts.
     fn takers(&self) -> Range<u32>;
-    /// Of whom it needs a piece.
-    fn needs(&self, piece: u32) -> Range<u32>;
+    /// Of whom it needs each piece.
+    fn needs(&self) -> Range<u32>;
     /// Fills the place of a piece.
     fn fill(&mut self, piece: u32, round: &Round<'_>);
     /// All of whom it needs that piece have posted it.
@@ -84,17 +77,14 @@ impl Pieces for Box<dyn Pieces + '_> {
     fn count(&self) -> u32 {
         (**self).count()
     }
-    fn steps(&self) -> u32 {
-        (**self).steps()
-    }
     fn gives(&self) -> bool {
         (**self).gives()
     }
     fn takers(&self) -> Range<u32> {
         (**self).takers()
     }
-    fn needs(&self, piece: u32) -> Range<u32> {
-        (**self).needs(piece)
+    fn needs(&self) -> Range<u32> {
+        (**self).needs()
     }
     fn fill(&mut self, piece: u32, round: &Round<'_>) {
         (**self).fill(piece, round);
@@ -142,13 +132,13 @@ impl<S: Pieces> Long<S> {
         if !self.has_begun {
             round.room(if gives { MAX_POST } else { 0 })?;
             let posted = if gives { 0 } else { count };
-            self.taken = if self.pieces.needs(0).is_empty() { count } else { 0 };
+            self.taken = if self.pieces.needs().is_empty() { count } else { 0 };
             (self.posted, self.told) = (posted, Progress { posted, taken: self.taken });
             round.begin_pieces(self.told);
             self.has_begun = true;
         }
         loop {
-            if self.posted < count && self.is_next() {
+            if self.posted < count {
                 match self.room(round) {
                     Ok(()) => {
                         self.pieces.fill(self.posted, round);
@@ -173,20 +163,10 @@ impl<S: Pieces> Long<S> {
         }
     }
 
-    /// Whether the next piece to be posted does not follow from one that is to be taken.
-    #[inline]
-    fn is_next(&self) -> bool {
-        self.posted.is_multiple_of(self.pieces.steps()) || self.taken >= self.posted
-    }
-
     /// Waits until there is room for the next piece.
     #[inline]
     fn room(&mut self, round: &Round<'_>) -> Result<(), Stop> {
-        let steps = self.pieces.steps();
-        if !self.posted.is_multiple_of(steps) {
-            return Ok(());
-        }
-        let needed = (self.posted + steps).saturating_sub(PIECES * steps);
+        let needed = (self.posted + 1).saturating_sub(PIECES);
         if self.free >= needed {
             return Ok(());
         }
@@ -206,7 +186,7 @@ impl<S: Pieces> Long<S> {
     /// Waits until the others have posted the next piece to be taken.
     #[inline]
     fn others(&mut self, round: &Round<'_>) -> Result<(), Stop> {
-        let needs = self.pieces.needs(self.taken);
+        let needs = self.pieces.needs();
         let mut seen = self.seen.unwrap_or(needs.start);
         while seen < needs.end {
             self.seen = Some(seen);
@@ -223,8 +203,7 @@ impl<S: Pieces> Long<S> {
     #[inline]
     fn tell(&mut self, round: &Round<'_>) {
         let now = Progress { posted: self.posted, taken: self.taken };
-        let room = PIECES * self.pieces.steps();
-        let has_taken = now.taken != self.told.taken && now.taken + room <= self.pieces.count();
+        let has_taken = now.taken != self.told.taken && now.taken + PIECES <= self.pieces.count();
         if now.posted != self.told.posted || has_taken {
             self.told = now;
             round.advance(now);
@@ -321,7 +300,7 @@ impl Pieces for Copies<'_> {
         self.takers.clone()
     }
 
-    fn needs(&self, _: u32) -> Range<u32> {
+    fn needs(&self) -> Range<u32> {
         self.needs.clone()
     }
 
@@ -354,84 +333,44 @@ impl Pieces for Copies<'_> {
 }
 
 impl<C: Combine> Combined<'_, C> {
-    /// Whether each member combines its share of every piece, in one step, and all take the shares in another.
-    fn is_shared(&self) -> bool {
-        self.may_share && self.size >= SHARED_FROM
-    }
-
-    fn range(&self, number: u32) -> Range<usize> {
+    fn range(&self, piece: u32) -> Range<usize> {
         let element = self.combine.element();
-        range(number, self.own.len(), PIECE / element * element)
-    }
-
-    /// What of a piece a member combines, if they share that.
-    fn share(&self, member: u32, piece: &Range<usize>) -> Range<usize> {
-        let (element, size) = (self.combine.element(), self.size as usize);
-        let count = piece.len() / element;
-        let at = |member: usize| piece.start + count * member / size * element;
-        at(member as usize)..at(member as usize + 1)
+        range(piece, self.own.len(), PIECE / element * element)
     }
 }
 
 impl<C: Combine> Pieces for Combined<'_, C> {
     fn count(&self) -> u32 {
         let element = self.combine.element();
-        self.own.len().div_ceil(PIECE / element * element) as u32 * self.steps()
-    }
-
-    fn steps(&self) -> u32 {
-        1 + u32::from(self.is_shared())
+        self.own.len().div_ceil(PIECE / element * element) as u32
     }
 
     fn gives(&self) -> bool {
-        self.gives || self.is_shared()
+        self.gives
     }
 
     fn takers(&self) -> Range<u32> {
-        if self.is_shared() { 0..self.size } else { self.takers.clone() }
+        self.takers.clone()
     }
 
-    fn needs(&self, piece: u32) -> Range<u32> {
-        match self.is_shared() && piece.is_multiple_of(2) {
-            true => 0..self.size,
-            false => self.needs.clone(),
-        }
+    fn needs(&self) -> Range<u32> {
+        self.needs.clone()
     }
 
     #[inline]
     fn fill(&mut self, piece: u32, round: &Round<'_>) {
-        let (number, is_first) = (piece / self.steps(), piece.is_multiple_of(self.steps()));
-        if is_first {
-            let (range, place) = (self.range(number), round.piece(round.own(), number));
-            part(self.own, range.start, range.len()).copy_to(part(place, 0, range.len()));
-        }
+        let (range, place) = (self.range(piece), round.piece(round.own(), piece));
+        part(self.own, range.start, range.len()).copy_to(part(place, 0, range.len()));
     }
 
     #[inline]
     fn take(&mut self, piece: u32, round: &Round<'_>) {
-        let (number, is_first) = (piece / self.steps(), piece.is_multiple_of(self.steps()));
-        let (range, own) = (self.range(number), round.own());
-        if !is_first {
-            for member in self.needs.clone() {
-                let share = self.share(member, &range);
-                let combined = part(round.piece(member, number), share.start - range.start, share.len());
-                combined.copy_to(part(self.to, share.start, share.len()));
-            }
-            return;
-        }
-        let (values, is_shared) = (self.own, self.is_shared());
+        let (range, own) = (self.range(piece), round.own());
+        let (values, to) = (self.own, self.to);
         let read = |member: u32, at: usize, bytes: &mut [u8]| match member == own {
             true => part(values, at, bytes.len()).read(bytes),
-            false => part(round.piece(member, number), at - range.start, bytes.len()).read(bytes),
+            false => part(round.piece(member, piece), at - range.start, bytes.len()).read(bytes),
         };
-        let to = self.to;
-        if is_shared {
-            // Of this member's piece nobody else reads that.
-            let share = self.share(own, &range);
-            let place = round.piece(own, number);
-            let write = |at: usize, bytes: &[u8]| part(place, at - range.start, bytes.len()).write(bytes);
-            return combine_by::<WORDS>(&mut self.combine, 0..self.size, share, read, write);
-        }
         let write = |at: usize, bytes: &[u8]| part(to, at, bytes.len()).write(bytes);
         combine_by::<WORDS>(&mut self.combine, self.needs.clone(), range.clone(), read, write);
     }
@@ -515,7 +454,7 @@ mod tests {
     /// Members are turned in many orders until all are through; each has then what it should.
     #[test]
     fn each_has_what_members_give() {
-        for size in [2, 3, SHARED_FROM + 1] {
+        for size in [2, 3, 5] {
             let (boards, members) = (boards(size), Members::everyone(size));
             let mut before = 0;
             for (words, len) in [

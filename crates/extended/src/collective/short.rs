@@ -230,7 +230,6 @@ impl Steps for Copies<'_> {
 
 /// What members have, combined in their order: reductions and scans.
 pub(crate) struct Combined<'a, C> {
-    pub(super) size: u32,
     pub(super) gives: bool,
     /// Who needs what this member gives, and what of others it needs.
     pub(super) takers: Range<u32>,
@@ -238,8 +237,6 @@ pub(crate) struct Combined<'a, C> {
     pub(super) own: VolatileSlice<'a>,
     pub(super) to: VolatileSlice<'a>,
     pub(super) combine: C,
-    /// All who need something need the same: so each may combine a share for all.
-    pub(super) may_share: bool,
 }
 
 impl<'a, C: Combine> Combined<'a, C> {
@@ -252,13 +249,13 @@ impl<'a, C: Combine> Combined<'a, C> {
     ) -> Self {
         let needs = if root.is_none_or(|root| root == own) { 0..size } else { 0..0 };
         let takers = root.map_or(0..size, |root| root..root + 1);
-        Self { size, gives: root != Some(own), takers, needs, own: bytes, to, combine, may_share: true }
+        Self { gives: root != Some(own), takers, needs, own: bytes, to, combine }
     }
 
     /// What those before a member have, with its own or without.
     pub fn scan((own, size): (u32, u32), bytes: VolatileSlice<'a>, with_own: bool, combine: C) -> Self {
         let (gives, takers, needs) = (own + 1 < size, own + 1..size, 0..own + u32::from(with_own));
-        Self { size, gives, takers, needs, own: bytes, to: bytes, combine, may_share: false }
+        Self { gives, takers, needs, own: bytes, to: bytes, combine }
     }
 
     /// By so many words at a time.
