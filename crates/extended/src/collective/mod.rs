@@ -191,7 +191,7 @@ pub(crate) fn run<M: CoreMode, S: Schedule>(engine: &Engine<M>, of: Of, schedule
     let which = of.which();
     let mut part = part_of(of, schedule);
     let outcome = turn_until_over(engine, which, || part.turn(engine));
-    if outcome.is_err() {
+    if outcome.as_ref().is_err_and(others_wait) {
         part.abandon();
     }
     outcome.map(|()| part.schedule.schedule)
@@ -211,10 +211,15 @@ pub(crate) fn run_on_board<M: CoreMode>(
     };
     let _span = Span::begin(engine, round.what());
     let outcome = turn_until_over(engine, round.which(), || part.advance(round));
-    if outcome.is_err() {
+    if outcome.as_ref().is_err_and(others_wait) {
         part.give_up(round);
     }
     outcome
+}
+
+/// Whether others are to be told that this rank does no more: that their job is closed they come to know by themselves.
+fn others_wait(error: &Error) -> bool {
+    *error != Error::Core(gasworks_core::Error::Over)
 }
 
 /// This rank's part in a collective, which the observer, if there is one, is told of, until it is dropped.
