@@ -2,7 +2,7 @@
 
 use super::pattern::{Random, check, made, tag};
 use super::{Failure, Stage, SuiteMode, require};
-use gasworks::{Error, Team};
+use gasworks::{Error, Par, Team};
 
 /// Lengths around what is sent eagerly, what fits into a message, what goes at a time, and what goes on a board in one piece.
 const LENGTHS: [usize; 12] = [0, 1, 8, 513, 4096, 4097, 16_384, 16_385, 40_000, 65_536, 65_537, 200_001];
@@ -430,4 +430,39 @@ pub(super) fn at_random<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failur
         }
     }
     Ok(agent.barrier()?)
+}
+
+/// Several threads of each rank are in collectives of one team at a time, all alike: which of them meet is as it comes, but what each gives comes to one thread of
+/// every rank.
+pub(super) fn threads(stage: &Stage<'_, Par>) -> Result<(), Failure> {
+    const THREADS: u64 = 3;
+    for team in teams(stage)? {
+        let (job, team, size) = (stage.job, &team, u64::from(team.size()));
+        for (count, rounds) in [(1usize, 40u64), (700, 12), (3000, 6)] {
+            let number = |member: u64, thread: u64, round: u64| (member * THREADS + thread) * rounds + round;
+            let own = u64::from(team.member());
+            let work = |thread| -> Result<u64, Failure> {
+                let (agent, mut all) = (job.agent()?, 0);
+                for round in 0..rounds {
+                    let mut sums = vec![number(own, thread, round); count];
+                    team.reduce_all(&agent, &mut sums, |a, b| a + b)?;
+                    require!(sums.iter().all(|sum| *sum == sums[0]), "sums of {count} numbers differ");
+                    all += sums[0];
+                }
+                Ok(all)
+            };
+            let sums = std::thread::scope(|scope| {
+                let started: Vec<_> = (0..THREADS).map(|thread| scope.spawn(move || work(thread))).collect();
+                let panicked = |_| Failure::Wrong("a thread panicked".into());
+                started
+                    .into_iter()
+                    .map(|thread| thread.join().map_err(panicked)?)
+                    .sum::<Result<u64, Failure>>()
+            })?;
+            let last = size * THREADS * rounds;
+            let wanted = last * (last - 1) / 2;
+            require!(sums == wanted, "all that {THREADS} threads get is {sums}, not {wanted}");
+        }
+    }
+    Ok(stage.agent.barrier()?)
 }

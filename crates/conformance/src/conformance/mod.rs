@@ -293,6 +293,7 @@ pub fn cases<M: SuiteMode>() -> Vec<Case<M>> {
         Case { name: "threads.for-each-other", ranks: 1, run: flow::for_each_other },
         Case { name: "team.threads", ranks: 1, run: teams::threads },
         Case { name: "atomic.threads", ranks: 1, run: atomics::threads },
+        Case { name: "collective.threads", ranks: 1, run: collectives::threads },
     ]));
     cases
 }
