@@ -246,15 +246,13 @@ fn barrier_separates_phases() {
 
 /// What the buffers of a member of a board lie in.
 type Room = [AtomicU64; Board::ROOM / 8];
-#[allow(clippy::declare_interior_mutable_const, reason = "statics are made of it")]
-const EMPTY: Room = [const { AtomicU64::new(0) }; Board::ROOM / 8];
 
 /// Each posts in most rounds, some bytes or many, and reads what others have posted: whole, and of that round.
 #[test]
 fn boards_carry_what_members_post() {
     const MOST: usize = 5;
     // Miri would take a minute to fill them.
-    static ROOMS: [Room; MOST] = [EMPTY; MOST];
+    static ROOMS: [Room; MOST] = [const { [const { AtomicU64::new(0) }; Board::ROOM / 8] }; MOST];
     let (rooms, rounds) = (&ROOMS, if cfg!(miri) { 6 } else { ROUNDS / 8 });
     for members in [1, 2, MOST] {
         let cells: &Vec<_> = &(0..members).map(|_| Cell::new()).collect();
@@ -315,7 +313,7 @@ fn pieces_of_a_round_come_whole() {
     const MEMBERS: usize = 3;
     let pieces = if cfg!(miri) { 5 } else { 37 };
     let cells: &Vec<_> = &(0..MEMBERS).map(|_| Cell::new()).collect();
-    static ROOMS: [Room; MEMBERS] = [EMPTY; MEMBERS];
+    static ROOMS: [Room; MEMBERS] = [const { [const { AtomicU64::new(0) }; Board::ROOM / 8] }; MEMBERS];
     let rooms = &ROOMS;
     let contents =
         |member: u32, round: u64, number: u32| [member as u8, round as u8, number as u8].repeat(30);
