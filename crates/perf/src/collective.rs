@@ -98,8 +98,8 @@ fn reduce_all<M: PerfMode>(session: &Session<'_, M>, block: &mut Block, values: 
         everyone.reduce_all(agent, values, |a, b| a.max(b))?;
         Ok(values[0] == 2 * number + 1 && values[last] == 2 * number + 1)
     })?;
-    let mut between = (0..).zip(&*values).take(last).skip(1);
-    ensure!(between.all(|(at, value)| *value == 2 * (at + n) + 1), "a maximum is another");
+    let between = values.get(1..last).unwrap_or_default();
+    ensure!((1..).zip(between).all(|(at, value)| *value == 2 * (at + n) + 1), "a maximum is another");
     Ok(took)
 }
 
@@ -208,8 +208,8 @@ fn fill(bytes: &mut [u8], seed: u64) {
 /// Whether the bytes that [`stamp`] leaves alone are those of [`fill`].
 fn is_filled(bytes: &[u8], seed: u64) -> bool {
     let end = if bytes.len() < 2 * WORD { bytes.len() } else { bytes.len() - WORD };
-    let mut rest = bytes.iter().enumerate().take(end).skip(WORD);
-    rest.all(|(at, byte)| *byte == pattern(at, seed))
+    let rest = bytes.get(WORD..end).unwrap_or_default();
+    (WORD..).zip(rest).all(|(at, byte)| *byte == pattern(at, seed))
 }
 
 #[cfg(test)]

@@ -9,7 +9,6 @@
 
 use super::Combine;
 use super::bytes::Stop;
-use super::part::{Io, Schedule};
 use super::round::Round;
 use super::short::{COMBINED, Combined, Copies, OnBoard, combine_by};
 use gasworks_core::board::{MAX_POST, PIECE, PIECES, Progress};
@@ -127,42 +126,6 @@ impl<S: Pieces> Long<S> {
         }
     }
 
-    fn go_on(&mut self, round: &Round<'_>) -> Result<(), Stop> {
-        let (count, gives) = (self.pieces.count(), self.pieces.gives());
-        if !self.has_begun {
-            round.room(if gives { MAX_POST } else { 0 })?;
-            let posted = if gives { 0 } else { count };
-            self.taken = if self.pieces.needs().is_empty() { count } else { 0 };
-            (self.posted, self.told) = (posted, Progress { posted, taken: self.taken });
-            round.begin_pieces(self.told);
-            self.has_begun = true;
-        }
-        loop {
-            if self.posted < count {
-                match self.room(round) {
-                    Ok(()) => {
-                        self.pieces.fill(self.posted, round);
-                        self.posted += 1;
-                        self.tell(round);
-                        continue;
-                    }
-                    Err(Stop::Waits(_)) if self.taken < self.posted => {}
-                    stopped => {
-                        self.tell(round);
-                        return stopped;
-                    }
-                }
-            }
-            self.tell(round);
-            if self.taken >= count {
-                return Ok(());
-            }
-            self.others(round)?;
-            self.pieces.take(self.taken, round);
-            self.taken += 1;
-        }
-    }
-
     /// Waits until there is room for the next piece.
     #[inline]
     fn room(&mut self, round: &Round<'_>) -> Result<(), Stop> {
@@ -209,58 +172,54 @@ impl<S: Pieces> Long<S> {
             round.advance(now);
         }
     }
+}
 
-    #[inline]
-    fn end(&mut self, round: &Round<'_>) {
-        self.is_over = true;
-        round.finish();
+impl<S: Pieces> OnBoard for Long<S> {
+    fn go_on(&mut self, round: &Round<'_>) -> Result<(), Stop> {
+        let (count, gives) = (self.pieces.count(), self.pieces.gives());
+        if !self.has_begun {
+            round.room(if gives { MAX_POST } else { 0 })?;
+            let posted = if gives { 0 } else { count };
+            self.taken = if self.pieces.needs().is_empty() { count } else { 0 };
+            (self.posted, self.told) = (posted, Progress { posted, taken: self.taken });
+            round.begin_pieces(self.told);
+            self.has_begun = true;
+        }
+        loop {
+            if self.posted < count {
+                match self.room(round) {
+                    Ok(()) => {
+                        self.pieces.fill(self.posted, round);
+                        self.posted += 1;
+                        self.tell(round);
+                        continue;
+                    }
+                    Err(Stop::Waits(_)) if self.taken < self.posted => {}
+                    stopped => {
+                        self.tell(round);
+                        return stopped;
+                    }
+                }
+            }
+            self.tell(round);
+            if self.taken >= count {
+                return Ok(());
+            }
+            self.others(round)?;
+            self.pieces.take(self.taken, round);
+            self.taken += 1;
+        }
     }
 
-    #[cold]
-    fn fail(&mut self, round: &Round<'_>) {
+    fn withdraw(&self, round: &Round<'_>) {
         match self.has_begun {
             true => round.advance(Progress::GIVEN_UP),
             false => round.give_up(false),
         }
-        self.end(round);
-    }
-}
-
-impl<S: Pieces> OnBoard for Long<S> {
-    #[inline]
-    fn advance(&mut self, round: &Round<'_>) -> Result<(), Stop> {
-        let turned = self.go_on(round);
-        match &turned {
-            Ok(()) => self.end(round),
-            Err(Stop::Failed(_)) => self.fail(round),
-            Err(Stop::Waits(_) | Stop::Busy) => {}
-        }
-        turned
     }
 
-    #[cold]
-    fn give_up(&mut self, round: &Round<'_>) {
-        if !self.is_over {
-            self.fail(round);
-        }
-    }
-}
-
-impl<S: Pieces> Schedule for Long<S> {
-    fn turn(&mut self, io: &mut Io<'_>) -> Result<(), Stop> {
-        match io.round() {
-            Some(round) => OnBoard::advance(self, &round),
-            // There is none without a board.
-            None => Ok(()),
-        }
-    }
-
-    fn posts(&self) -> bool {
-        true
-    }
-
-    fn abandon(&mut self, round: &Round<'_>) {
-        OnBoard::give_up(self, round);
+    fn over(&mut self) -> &mut bool {
+        &mut self.is_over
     }
 }
 

@@ -371,7 +371,7 @@ pub(crate) fn begin_on_board<M: CoreMode>(
     engine: &Engine<M>,
     round: &Round<'_>,
     of: impl FnOnce() -> Of,
-    part: Result<impl OnBoard + Schedule + 'static, Error>,
+    part: Result<impl OnBoard + 'static, Error>,
     keep: Kept<M>,
 ) -> Begun<M> {
     let mut part = match part {

@@ -19,12 +19,57 @@ pub(crate) fn is_combined(len: usize, element: usize, size: u32) -> bool {
 }
 
 /// A member's part in a collective that is on the board alone.
-pub(crate) trait OnBoard {
-    /// Goes on.
-    fn advance(&mut self, round: &Round<'_>) -> Result<(), Stop>;
+pub(crate) trait OnBoard: Send {
+    /// Goes as far as it can at once.
+    fn go_on(&mut self, round: &Round<'_>) -> Result<(), Stop>;
+
+    /// Tells the others that this member does no more.
+    fn withdraw(&self, round: &Round<'_>);
+
+    /// Whether it is over.
+    fn over(&mut self) -> &mut bool;
+
+    /// Goes on, and ends the round where it is over.
+    #[inline]
+    fn advance(&mut self, round: &Round<'_>) -> Result<(), Stop> {
+        let turned = self.go_on(round);
+        match &turned {
+            Ok(()) => {
+                *self.over() = true;
+                round.finish();
+            }
+            Err(Stop::Failed(_)) => self.give_up(round),
+            Err(Stop::Waits(_) | Stop::Busy) => {}
+        }
+        turned
+    }
 
     /// It goes on no more, whatever it waits for.
-    fn give_up(&mut self, round: &Round<'_>);
+    #[cold]
+    fn give_up(&mut self, round: &Round<'_>) {
+        if !std::mem::replace(self.over(), true) {
+            self.withdraw(round);
+            round.finish();
+        }
+    }
+}
+
+impl<P: OnBoard> Schedule for P {
+    fn turn(&mut self, io: &mut Io<'_>) -> Result<(), Stop> {
+        match io.round() {
+            Some(round) => self.advance(&round),
+            // There is none without a board.
+            None => Ok(()),
+        }
+    }
+
+    fn posts(&self) -> bool {
+        true
+    }
+
+    fn abandon(&mut self, round: &Round<'_>) {
+        self.give_up(round);
+    }
 }
 
 /// What a member does in a round.
@@ -63,7 +108,9 @@ impl<S: Steps> Short<S> {
     pub fn new(steps: S) -> Self {
         Self { steps, has_posted: false, seen: None, is_over: false }
     }
+}
 
+impl<S: Steps> OnBoard for Short<S> {
     #[inline]
     fn go_on(&mut self, round: &Round<'_>) -> Result<(), Stop> {
         let needs = self.steps.needs();
@@ -93,54 +140,12 @@ impl<S: Steps> Short<S> {
         Ok(())
     }
 
-    #[inline]
-    fn end(&mut self, round: &Round<'_>) {
-        self.is_over = true;
-        round.finish();
-    }
-
-    #[cold]
-    fn fail(&mut self, round: &Round<'_>) {
+    fn withdraw(&self, round: &Round<'_>) {
         round.give_up(self.has_posted);
-        self.end(round);
-    }
-}
-
-impl<S: Steps> OnBoard for Short<S> {
-    #[inline]
-    fn advance(&mut self, round: &Round<'_>) -> Result<(), Stop> {
-        let turned = self.go_on(round);
-        match &turned {
-            Ok(()) => self.end(round),
-            Err(Stop::Failed(_)) => self.fail(round),
-            Err(Stop::Waits(_) | Stop::Busy) => {}
-        }
-        turned
     }
 
-    #[cold]
-    fn give_up(&mut self, round: &Round<'_>) {
-        if !self.is_over {
-            self.fail(round);
-        }
-    }
-}
-
-impl<S: Steps> Schedule for Short<S> {
-    fn turn(&mut self, io: &mut Io<'_>) -> Result<(), Stop> {
-        match io.round() {
-            Some(round) => OnBoard::advance(self, &round),
-            // There is none without a board.
-            None => Ok(()),
-        }
-    }
-
-    fn posts(&self) -> bool {
-        true
-    }
-
-    fn abandon(&mut self, round: &Round<'_>) {
-        OnBoard::give_up(self, round);
+    fn over(&mut self) -> &mut bool {
+        &mut self.is_over
     }
 }
 
