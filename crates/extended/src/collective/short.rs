@@ -151,7 +151,6 @@ impl<S: Steps> OnBoard for Short<S> {
 
 /// Copies of what others post: broadcast, gather, scatter, all-gather and all to all.
 pub(crate) struct Copies<'a> {
-    pub(super) size: u32,
     pub(super) gives: Option<Bytes<'a>>,
     /// That is a block for each member, and not one for all.
     pub(super) is_apart: bool,
@@ -177,7 +176,7 @@ impl<'a> Copies<'a> {
             false => (None, root..root + 1),
         };
         let (len, takers, own) = (bytes.len(), 0..size, Bytes::Plain(&[]));
-        Self { size, gives, is_apart: false, posted: len, takers, needs, from: 0, len, to: bytes, own }
+        Self { gives, is_apart: false, posted: len, takers, needs, from: 0, len, to: bytes, own }
     }
 
     /// The bytes of all members come to the root, or to all.
@@ -191,7 +190,7 @@ impl<'a> Copies<'a> {
         let needs = if root.is_none_or(|root| root == own) { 0..size } else { 0..0 };
         let gives = (root != Some(own)).then_some(bytes);
         let takers = root.map_or(0..size, |root| root..root + 1);
-        Self { size, gives, is_apart: false, posted: len, takers, needs, from: 0, len, to, own: bytes }
+        Self { gives, is_apart: false, posted: len, takers, needs, from: 0, len, to, own: bytes }
     }
 
     /// Each member gets its part of the root's bytes.
@@ -200,7 +199,7 @@ impl<'a> Copies<'a> {
         let (from, posted) = (own as usize * len, size as usize * len);
         let gives = (own == root).then_some(bytes);
         let (takers, needs, own) = (0..size, root..root + 1, bytes.part(from, len));
-        Self { size, gives, is_apart: true, posted, takers, needs, from, len, to, own }
+        Self { gives, is_apart: true, posted, takers, needs, from, len, to, own }
     }
 
     /// Each member gets its part of the bytes of each, of which there are as many for each.
@@ -208,7 +207,7 @@ impl<'a> Copies<'a> {
         let len = to.len() / size as usize;
         let from = own as usize * len;
         let (gives, posted, own) = (Some(bytes), bytes.len(), bytes.part(from, len));
-        Self { size, gives, is_apart: true, posted, takers: 0..size, needs: 0..size, from, len, to, own }
+        Self { gives, is_apart: true, posted, takers: 0..size, needs: 0..size, from, len, to, own }
     }
 }
 
