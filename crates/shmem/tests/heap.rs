@@ -21,6 +21,11 @@ use std::time::{Duration, Instant};
 /// Fewer rounds where every step is interpreted.
 const ROUNDS: u64 = if cfg!(miri) { 5 } else { 20_000 };
 
+/// A part of the rounds, for what takes longer: some under Miri, too.
+const fn rounds(divisor: u64) -> u64 {
+    if cfg!(miri) { 3 } else { ROUNDS / divisor }
+}
+
 struct Watchdog(Instant);
 
 impl Watchdog {
@@ -206,7 +211,7 @@ fn barrier_separates_phases() {
                     let watchdog = Watchdog::new();
                     let barrier = Barrier::new(meetings, me, radix).expect("a rank");
                     assert!(barrier.done() == Some(Name::Any) && barrier.arm());
-                    for phase in 1..=ROUNDS / 8 {
+                    for phase in 1..=rounds(8) {
                         counters[me].store(phase, Relaxed);
                         // By two names in some phases, by one or none in others.
                         let name = match phase % 4 {
@@ -253,7 +258,7 @@ fn boards_carry_what_members_post() {
     const MOST: usize = 5;
     // Miri would take a minute to fill them.
     static ROOMS: [Room; MOST] = [const { [const { AtomicU64::new(0) }; Board::ROOM / 8] }; MOST];
-    let (rooms, rounds) = (&ROOMS, if cfg!(miri) { 6 } else { ROUNDS / 8 });
+    let rooms = &ROOMS;
     for members in [1, 2, MOST].into_iter().filter(|&members| !cfg!(miri) || members == 2) {
         let cells: &Vec<_> = &(0..members).map(|_| Cell::new()).collect();
         let contents = |member: usize, round: u64| {
@@ -269,7 +274,7 @@ fn boards_carry_what_members_post() {
                     let all =
                         cells.iter().zip(rooms).map(|(cell, room)| (cell, VolatileSlice::from_words(room)));
                     let board = Board::new(all, me).expect("a member");
-                    for round in 1..=rounds {
+                    for round in 1..=rounds(8) {
                         if gives(me, round) {
                             let bytes = contents(me, round);
                             while !board.has_room(round, bytes.len()) {
@@ -324,7 +329,7 @@ fn pieces_of_a_round_come_whole() {
                 let all = cells.iter().zip(rooms).map(|(cell, room)| (cell, VolatileSlice::from_words(room)));
                 let board = Board::new(all, me as usize).expect("a member");
                 let others = || (0..MEMBERS as u32).filter(|&member| member != me);
-                for round in 1..=if cfg!(miri) { 2 } else { ROUNDS / 100 + 3 } {
+                for round in 1..=rounds(100) {
                     while !board.has_room(round, MAX_POST) {
                         watchdog.spin();
                     }
@@ -379,7 +384,7 @@ fn doorbell_rings_for_sleepers_only_and_makes_every_ticket_void() {
 fn nobody_sleeps_while_a_message_waits() {
     let (ring, bell) = (&Ring::new(16), &Doorbell::new());
     let (cursor, taken) = (&std::sync::Mutex::new(Cursor::default()), &AtomicU64::new(0));
-    let each = ROUNDS / 10;
+    let each = rounds(10);
     let all = 2 * each;
     thread::scope(|scope| {
         for from in 0..2 {
@@ -467,7 +472,7 @@ fn queues<M: Mode>(desks: &[Desk], me: u32) -> Queues<'_, M> {
 /// Two threads of one rank ask, two of the other answer, by lines and by longer messages: each is taken once, by one thread.
 #[test]
 fn queues_lose_nothing_between_the_threads_of_two_ranks() {
-    let (each, words) = (ROUNDS / 4, 9);
+    let (each, words) = (rounds(4), 9);
     let desks: Vec<_> = (0..2).map(|_| Desk(Ring::new(4), Ring::new(16), Doorbell::new())).collect();
     let ranks = [0, 1].map(|me| queues::<Par>(&desks, me));
     let (asked, answered) = (&AtomicU64::new(0), &AtomicU64::new(0));
