@@ -5,6 +5,7 @@ mod run;
 #[path = "common/verified.rs"]
 mod verified;
 
+use gasworks_testkit::Cmd;
 use gasworks_testkit::programs::{self, Programs};
 use run::run;
 use verified::verified;
@@ -23,8 +24,12 @@ const EXAMPLES: [(&str, &str); 7] = [
 /// Programs in the folder of the examples that count k-mers: the tests of `kmers.rs` run them.
 const KMERS: [&str; 3] = ["draw-reads", "kmer-count", "kmer-serial"];
 
+/// Builds them, with all packages, so that dependencies have the features that they have in every other build.
+const BUILD: &str = "build --release --workspace --exclude xtask --bins";
+
 #[test]
 fn each_is_right_on_four_ranks() {
+    Cmd::cargo(BUILD).limit(900).read().unwrap();
     for (program, words) in EXAMPLES {
         let job = programs::release().and_then(|programs| programs.gasrun(4, program));
         verified(&run(job, &[]), words, 4);

@@ -56,6 +56,9 @@ pub struct DemoArgs {
     no_jellyfish: bool,
 }
 
+/// What builds its programs. Those of all packages, so that dependencies have the features that they have in every other build.
+const BUILD: &str = "build --release --workspace --exclude xtask --bin gasrun --bin draw-reads --bin kmer-count --bin kmer-serial";
+
 /// Runs the demo.
 pub fn run(args: DemoArgs) -> Result<()> {
     let start = Instant::now();
@@ -68,8 +71,7 @@ pub fn run(args: DemoArgs) -> Result<()> {
         args.input.as_ref().map(|path| fs::canonicalize(path).with_context(|| path.display().to_string()));
     let input = input.transpose().context("reading the input")?;
 
-    // With `--examples` dependencies have the features that they have in every other build.
-    Cmd::cargo("build --release -p gasworks-launch -p gasworks-examples --bins --examples").show()?;
+    Cmd::cargo(BUILD).show()?;
     let demo = Demo { bin: target().join("release"), out, k: args.k };
     let reads = match input {
         Some(path) => {

@@ -301,8 +301,9 @@ mod tests {
         let table = Handlers::<Seq>::new();
         let categories = [Some(Category::Short), Some(Category::Medium), Some(Category::Long), None];
         let mut index = 127;
-        for (bits, own) in
-            (0..16).flat_map(|bits| categories[..3].iter().flatten().map(move |own| (bits, *own)))
+        for (bits, own) in (0..16)
+            .filter(|bits| !cfg!(miri) || [0, 5, 10].contains(bits))
+            .flat_map(|bits| categories[..3].iter().flatten().map(move |own| (bits, *own)))
         {
             let also = Also::from_bits_truncate(bits);
             let signature = Signature { category: own, nargs: 2, also, ..entry("one").signature };

@@ -311,8 +311,10 @@ mod tests {
     /// Every tree has room, its groups are as large as those that come to them, and each count belongs to one group.
     #[test]
     fn trees_fit_into_as_many_counts_as_there_are_ranks() {
-        for ranks in (1..200).filter(|ranks| !cfg!(miri) || [1, 6].contains(ranks)) {
-            for radix in [0, 1, 2, 3, 4, 8, 64, 1000].into_iter().filter(|&r| !cfg!(miri) || r < 3) {
+        // One thread is all it takes.
+        let is_short = cfg!(any(miri, gasworks_tsan));
+        for ranks in (1..200).filter(|ranks| !is_short || [1, 6].contains(ranks)) {
+            for radix in [0, 1, 2, 3, 4, 8, 64, 1000].into_iter().filter(|&r| !is_short || r < 3) {
                 let meetings: Vec<_> = (0..ranks).map(|_| Meeting::new()).collect();
                 let at = |step: &Step<'_>| (&raw const *step.at).addr();
                 let all: Vec<_> =

@@ -6,25 +6,21 @@ use crate::tools::{self, passed};
 use crate::world::{Build, World};
 use anyhow::{Result, ensure};
 use gasworks_testkit::{Cmd, Need, suite};
-use std::sync::Mutex;
 
 /// Miri, a row for each package.
 pub fn miri(extent: Extent) -> Vec<Row> {
-    let today = |dir: &str| extent == Extent::Nightly || dir != tools::BY_NIGHT;
-    let of_packages = tools::MIRI.into_iter().filter(|one| today(one.0)).map(miri_of);
-    // Further parts of a package come last: they wait for the first.
-    let (mut first, mut further) = (Vec::new(), Vec::new());
-    for rows in of_packages {
-        let mut rows = rows.into_iter();
-        first.extend(rows.next());
-        further.extend(rows);
-    }
-    first.into_iter().chain(further).collect()
+    let is_nightly = extent == Extent::Nightly;
+    let packages = tools::MIRI.into_iter().filter(|one| is_nightly || one.package != tools::BY_NIGHT);
+    let row = |one: tools::OfMiri| {
+        let row = Row::new(format!("miri/{}", one.package), move |_, log| {
+            let ended = log.run_ok(&tools::miri_cmd(one, is_nightly).limit(900))?;
+            ensure!(passed(&ended.output) > 0, "no test ran");
+            Ok(())
+        });
+        row.need(Need::Nightly).need(Need::Miri).single()
+    };
+    packages.map(row).collect()
 }
-
-/// Held by a row that runs a part of a package's tests: parts are one program, which has the mark of the row that built it, and at whose end
-/// what has this mark would be taken for something left behind.
-static PART: Mutex<()> = Mutex::new(());
 
 pub fn rows(extent: Extent) -> Result<Vec<Row>> {
     let is_nightly = extent == Extent::Nightly;
@@ -77,25 +73,6 @@ fn by_night() -> Result<Vec<Row>> {
         row.need(Need::CargoFuzz)
     });
     Ok(suites.chain(asan).chain(tests).chain(fuzz).collect())
-}
-
-/// Rows for one of the packages that Miri looks at.
-fn miri_of(one: (&'static str, &'static str, &'static str)) -> Vec<Row> {
-    let row = |name: String, words: &'static str| {
-        let row = Row::new(name, move |_, log| {
-            let _part = (!words.is_empty()).then(|| PART.lock().unwrap_or_else(|e| e.into_inner()));
-            let ended = log.run_ok(&tools::miri_cmd(one).words(words).limit(900))?;
-            ensure!(passed(&ended.output) > 0, "no test ran");
-            Ok(())
-        });
-        row.need(Need::Nightly).need(Need::Miri).single()
-    };
-    match tools::MIRI_PARTS.iter().find(|(package, _)| *package == one.0) {
-        Some((package, parts)) => {
-            parts.iter().map(|(part, words)| row(format!("miri/{package}/{part}"), words)).collect()
-        }
-        None => vec![row(format!("miri/{}", one.0), "")],
-    }
 }
 
 /// A row that runs a package's tests as this way to build made them.

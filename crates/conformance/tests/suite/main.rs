@@ -45,9 +45,10 @@ fn main() -> ExitCode {
             run(log, &pshm(&programs::debug()?, mode, 3)?.arg("--attach"), "pshm", 3)
         })
     });
-    let observed = ["seq", "par"]
-        .into_iter()
-        .map(|mode| Case::new(format!("pshm/{mode}/4/observed"), move |log| observed(log, mode)));
+    let modes: &[&str] = if is_nightly() { &["par", "seq"] } else { &["par"] };
+    let observed = modes
+        .iter()
+        .map(|&mode| Case::new(format!("pshm/{mode}/4/observed"), move |log| observed(log, mode)));
     let judge = [
         Case::check("judge/every-combination-by-night", every_combination_has_a_cell_by_night),
         Case::new("judge/a-recording-without-events-is-found", a_recording_without_events_is_found),
@@ -95,7 +96,8 @@ fn cells(is_nightly: bool) -> Vec<Cell> {
     };
     let mut cells: Vec<_> = picks.iter().map(cell).collect();
     cells.sort_by_key(|c| (c.build, c.transport, c.mode, c.ranks));
-    cells.push(Cell { transport: "pshm", mode: "seq", ranks: 64, build: Build::Release });
+    let many = if is_nightly { 64 } else { 16 };
+    cells.push(Cell { transport: "pshm", mode: "seq", ranks: many, build: Build::Release });
     cells
 }
 
@@ -157,7 +159,9 @@ fn every_combination_has_a_cell_by_night() {
         |is_nightly| cells(is_nightly).iter().map(Cell::name).collect::<std::collections::BTreeSet<_>>();
     let (night, day) = (names(true), names(false));
     assert_eq!(night.len(), 3 * 3 * 4 * 2 + 1);
-    assert!(day.is_subset(&night) && day.len() < night.len() / 2, "{day:?}");
+    // But for the one with many ranks, whose number is another.
+    assert_eq!(day.difference(&night).count(), 1, "{day:?}");
+    assert!(day.len() < night.len() / 2, "{day:?}");
 }
 
 fn a_recording_without_events_is_found(log: &Log) -> Result<()> {

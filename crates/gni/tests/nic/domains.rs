@@ -1,7 +1,7 @@
 //! The conformance suite with several domains of the NIC in each rank, as `GASNET_DOMAIN_COUNT` asks for them.
 
 use crate::job::{
-    ADVERSARIAL, CHIP, CHIPS, DELIVERY, FAULTS, Variables, counted, pairs_daily, passes, suite, with,
+    ADVERSARIAL, CHIP, CHIPS, DELIVERY, FAULTS, Variables, counted, passes, suite, values_daily, with,
 };
 use anyhow::{Result, ensure};
 use gasworks_testkit::nic::TOGETHER;
@@ -50,7 +50,7 @@ const USES: [(&str, usize, &str, Variables); 6] = [
 ];
 
 pub fn cases() -> Vec<Case> {
-    let suites = pairs_daily(&[USES.len(), COUNTS.len(), CHIPS.len()]).into_iter().map(|pick| {
+    let suites = values_daily(&[USES.len(), COUNTS.len(), CHIPS.len()]).into_iter().map(|pick| {
         let (name, ranks, mode, variables) = USES[pick[0]];
         let (count, chip) = (COUNTS[pick[1]], CHIPS[pick[2]]);
         Case::new(format!("domains/{name}/{count}/{chip}"), move |log| {

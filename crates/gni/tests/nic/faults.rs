@@ -3,6 +3,7 @@
 use crate::engines::BARRIER;
 use crate::job::{CHIP, CHIPS, FAULTS, MODES, counted, fails, passes, suite, values_daily};
 use anyhow::{Result, ensure};
+use gasworks_testkit::cases::is_nightly;
 use gasworks_testkit::{Case, Log};
 
 /// Faults that a job survives: a name, and what is injected.
@@ -38,7 +39,8 @@ pub fn cases() -> Vec<Case> {
             transfers_again(log, how, first)
         }));
     }
-    for (mode, code) in MODES.into_iter().zip(["INVALID_PARAM", "ERROR_RESOURCE", "INVALID_PARAM"]) {
+    let refused = [("par", "INVALID_PARAM"), ("seq", "ERROR_RESOURCE"), ("parsync", "INVALID_PARAM")];
+    for (mode, code) in refused.into_iter().take(if is_nightly() { 3 } else { 1 }) {
         cases.push(Case::new(format!("survived/every-registration-is-refused/{mode}"), move |log| {
             every_registration_refused(log, mode, code)
         }));

@@ -4,7 +4,7 @@ use anyhow::{Context, Result, ensure};
 use gasworks_testkit::cases::is_nightly;
 use gasworks_testkit::nic::dressed;
 use gasworks_testkit::output::told_once;
-use gasworks_testkit::pairwise::{Pick, pairwise, product};
+use gasworks_testkit::pairwise::{Pick, product};
 use gasworks_testkit::programs::{Fixture, release};
 use gasworks_testkit::suite::enough;
 use gasworks_testkit::{Case, Cmd, Log};
@@ -30,11 +30,6 @@ pub const FAULTS: &str = "GASWORKS_UGNI_FAULTS";
 
 /// Settings of a job: variables and their values.
 pub type Variables = &'static [(&'static str, &'static str)];
-
-/// All combinations of dimensions with these numbers of values, by night; by day a set in which every pair occurs.
-pub fn pairs_daily(sizes: &[usize]) -> Vec<Pick> {
-    if is_nightly() { product(sizes) } else { pairwise(sizes) }
-}
 
 /// All combinations of dimensions with these numbers of values, by night; by day a set in which every value occurs.
 pub fn values_daily(sizes: &[usize]) -> Vec<Pick> {

@@ -1,7 +1,7 @@
 //! The cache of registrations that Cray's UDREG keeps: the software NIC's, and a site's library of another layout, which is
 //! refused by programs that were not built for it and used by those that were.
 
-use crate::job::{CHIP, CHIPS, FAULTS, MODES, Variables, fails, pairs_daily, passes, suite, with};
+use crate::job::{CHIP, CHIPS, FAULTS, MODES, Variables, fails, passes, suite, values_daily, with};
 use anyhow::{Result, ensure};
 use gasworks_testkit::cases::is_nightly;
 use gasworks_testkit::nic::dressed;
@@ -28,7 +28,7 @@ pub fn cases() -> Vec<Case> {
         Case::new("bad-input/udreg/not-built-for-it", not_built_for_it),
         Case::new("bad-input/udreg/no-such-header", no_such_header),
     ];
-    for pick in pairs_daily(&[KEPT.len(), MODES.len(), CHIPS.len()]) {
+    for pick in values_daily(&[KEPT.len(), MODES.len(), CHIPS.len()]) {
         let ((name, variables), mode, chip) = (KEPT[pick[0]], MODES[pick[1]], CHIPS[pick[2]]);
         cases.push(Case::new(format!("udreg/{name}/{mode}/{chip}"), move |log| {
             let suite = suite(3, mode)?.env(CHIP, chip).env("GASNET_USE_UDREG", "1");

@@ -531,7 +531,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 1 } else { 2000 }, failure_persistence: None,
+    #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 1 } else if cfg!(gasworks_tsan) { 20 } else { 2000 }, failure_persistence: None,
         ..ProptestConfig::default() })]
     #[test]
     fn it_does_as_the_model(

@@ -23,7 +23,7 @@ const UNTOUCHED: u8 = 0xa5;
 const WORDS: usize = 4;
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 1 } else { 1024 }, failure_persistence: None,
+    #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 1 } else if cfg!(gasworks_tsan) { 20 } else { 1024 }, failure_persistence: None,
         ..ProptestConfig::default() })]
     /// Each is done once or fails, and brings back what the word was, where that is wanted, and nothing else.
     #[test]
