@@ -369,6 +369,8 @@ impl<M: CoreMode> Nic for GniNic<M> {
         if let Some(handle) = self.beforehand(bytes) {
             return Ok(encode(handle));
         }
+        // Gets are rounded up. The bytes begin at such a multiple, so that these few more are of the same page.
+        let bytes = RawSlice::new(bytes.as_ptr(), bytes.len().next_multiple_of(GET_ALIGNMENT));
         // The job cannot do without.
         // SAFETY: the caller promises that the bytes are mapped, and stay so while a post names them, here or in a peer.
         patiently(|| unsafe { self.register_once(bytes, true, self.shared.flags) })
@@ -488,11 +490,14 @@ impl<M: CoreMode> Nic for GniNic<M> {
     }
 }
 
+/// Gets are of whole words of so many bytes.
+const GET_ALIGNMENT: usize = 4;
+
 /// What a NIC of one of the two chips can do.
 pub(crate) fn abilities(chip: Chip, posts: u32, burst: u32, keeps_registrations: bool) -> Abilities {
     Abilities {
         largest: LARGEST,
-        get_alignment: 4,
+        get_alignment: GET_ALIGNMENT,
         put_alignment: 1,
         local_alignment: if chip == Chip::Aries { 1 } else { 4 },
         short: SHORT,

@@ -1,8 +1,8 @@
 //! Regions of memory that the ranks give: used like others, and wrong in as many ways as memory can be.
 //!
 //! # Invariants
-//! - given.1: memory that is named by its address is a vector of atomics, which is dropped once its region was withdrawn, and kept for good if
-//!   the case fails before.
+//! - given.1: memory that is named by its address is a vector of atomics, or of words that nothing else uses, which is dropped once its region
+//!   was withdrawn, and kept for good if the case fails before.
 
 use super::handlers::Count;
 use super::pattern::{check, made, tag, value};
@@ -103,6 +103,32 @@ pub(super) fn used<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failure> {
             let word = memory[5000].load(Ordering::Relaxed);
             require!(word != 0, "what was put is not in the memory that was given");
         }
+        drop(ManuallyDrop::into_inner(memory));
+    }
+    Ok(())
+}
+
+/// Memory of any length: a network may get whole words only, and the last of them is not all there.
+pub(super) fn odd<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failure> {
+    let (agent, me, next) = (&stage.agent, stage.rank(), stage.next());
+    for len in [1, 2, 3, 63, 1001, 70_007u64] {
+        // Words, so that it begins as a network needs.
+        let mut memory = ManuallyDrop::new(vec![0u64; len.div_ceil(8) as usize]);
+        // SAFETY: given.1: nothing else uses these words until the region was withdrawn, after which they are dropped.
+        let part = unsafe { Part::at(memory.as_mut_ptr().cast(), len as usize) };
+        let region = stage.job.create_region_of(part)?;
+        let (place, bytes) = (region.at::<u8>(next, 0, len)?, made(tag(me, next, len), len as usize));
+        agent.put(place, &bytes)?;
+        let (mut all, mut last) = (vec![0; len as usize], [0]);
+        agent.get(place, &mut all)?;
+        check("what was got from memory of an odd length", tag(me, next, len), &all)?;
+        agent.get(region.at(next, len - 1, 1)?, &mut last)?;
+        require!(Some(&last[0]) == bytes.last(), "the last of {len} bytes is {}", last[0]);
+        let got = agent.get_owned(place, len as usize)?.wait(agent)?;
+        require!(got == bytes, "{len} bytes were not got whole");
+        require!(region.at::<u8>(next, len, 1).is_err(), "a byte beyond the last one");
+        agent.barrier()?;
+        region.withdraw()?;
         drop(ManuallyDrop::into_inner(memory));
     }
     Ok(())

@@ -257,6 +257,7 @@ pub fn cases<M: SuiteMode>() -> Vec<Case<M>> {
         case("region.withdrawn", 1, regions::withdrawn),
         case("region.agents", 1, regions::agents),
         case("region.given", 1, given::used),
+        case("region.given-odd", 1, given::odd),
         case("region.given-longs", 1, given::longs),
         case("region.given-asleep", 1, given::asleep),
         case("region.given-by-some", 1, given::mixed),

@@ -41,6 +41,15 @@ impl SimNic {
         rank == self.0.rank && start <= local.as_ptr().addr() && local.as_ptr().addr() + local.len() <= end
     }
 
+    /// The bytes of a registration that a transfer of `len` reaches: of a get that is rounded up beyond its end, fewer.
+    fn reached(&self, bytes: RawSlice, offset: usize, len: usize, is_get: bool) -> Option<RawSlice> {
+        let there = bytes.len().saturating_sub(offset);
+        let unit = self.0.net.config.nic.get_alignment.max(1);
+        let is_rounded =
+            is_get && there > 0 && offset.checked_add(len)? <= bytes.len().next_multiple_of(unit);
+        bytes.slice(offset, if is_rounded { len.min(there) } else { len })
+    }
+
     /// Carries a transfer out.
     fn land(&self, flight: &Flight) -> Result<(), NicError> {
         let (faults, dice) = (self.0.net.config.faults, self.0.dice());
@@ -51,14 +60,15 @@ impl SimNic {
         let (index, generation) = flight.registration;
         let place = registrations[flight.peer as usize].get(index as usize);
         let bytes = place.filter(|r| r.generation == generation).and_then(|r| r.bytes);
-        let remote = bytes.and_then(|bytes| bytes.slice(flight.offset, flight.local.len()));
+        let is_get = !flight.put && flight.update.is_none();
+        let remote = bytes.and_then(|bytes| self.reached(bytes, flight.offset, flight.local.len(), is_get));
         let remote = remote.ok_or(NicError::BadKey { peer: flight.peer })?;
         // SAFETY: nic.1: the read lock `registrations` is held until this returns, so these bytes of a registration stay mapped.
         let remote = unsafe { remote.borrow() };
         let (own, len) = (flight.local.as_ptr(), flight.local.len());
         let local = flight.kept.as_ref().map_or(own.cast_const(), |kept| kept.as_ptr());
         // SAFETY: nic.1: the lock is held, so `remote` is mapped. nic.2: the post is not over, so `own` is; `kept`, if any, is of the
-        // flight. All have `len` bytes.
+        // flight. All have `len` bytes, but for a get the remote side may have fewer.
         unsafe {
             if let Some(update) = flight.update {
                 let was = update.at(remote).map_err(|_| NicError::BadKey { peer: flight.peer })?;
@@ -68,7 +78,7 @@ impl SimNic {
             } else if flight.put {
                 racy::copy_in(remote.as_ptr(), local, len);
             } else {
-                racy::copy_out(own, remote.as_ptr(), len);
+                racy::copy_out(own, remote.as_ptr(), remote.len());
             }
         }
         if dice.chance(Choice::NicFault, flight.number, faults.corrupt) {
@@ -165,7 +175,7 @@ impl Nic for SimNic {
         let (rank, index, generation) = decode(post.remote_key).filter(|k| k.0 == post.peer).ok_or(bad)?;
         let bytes = self.find(rank, index, generation).ok_or(bad)?;
         let offset = usize::try_from(offset).map_err(|_| bad)?;
-        bytes.slice(offset, len).ok_or(bad)?;
+        self.reached(bytes, offset, len, post.direction == Direction::Get).ok_or(bad)?;
         if let Some(broken) = self.0.net.broken() {
             return Err(NicError::PeerGone { peer: broken.rank });
         }
