@@ -28,7 +28,7 @@ struct Rank {
 fn open(rank: &SimRank) -> Result<Rank, Error> {
     let (ranks, handlers, heard) = (rank.config().ranks, Handlers::new(), Arc::new(AtomicU64::new(0)));
     let counted = heard.clone();
-    let teams = Teams::register::<Seq>(ranks, rank.teams(), &handlers, |state| {
+    let teams = Teams::register::<Seq>(ranks, rank.teams(), None, &handlers, |state| {
         Box::new(move |piece: &Incoming<'_, Seq>| {
             counted.fetch_add(1, Ordering::Relaxed);
             state.hear(piece)

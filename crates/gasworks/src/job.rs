@@ -139,7 +139,9 @@ impl<M: ThreadMode> Job<M> {
         };
         let way = Way::choose(rank, ranks, barrier, &handlers, |state| M::hear(state, step))?;
         let shared = teams.filter(|_| matches!(way, Way::Shared(_)));
-        let teams = Teams::register(ranks, shared, &handlers, |state| M::hear(state, Matching::hear))?;
+        let places = Places::new(bootstrap.hosts()?.numbered().1, together);
+        let hear = |state| M::hear(state, Matching::hear);
+        let teams = Teams::register(ranks, shared, places.neighbourhoods(), &handlers, hear)?;
         let witness = way.witness().or(witness);
         let way = way.observed(observer.clone());
         let parts = gasworks_core::Parts {

@@ -25,6 +25,12 @@ impl Places {
         Self { hosts, neighbourhoods }
     }
 
+    /// The number of each rank's neighbourhood, if there are several and some have several ranks.
+    pub(crate) fn neighbourhoods(&self) -> Option<Box<[u32]>> {
+        let count = self.counts().1 as usize;
+        (count > 1 && count < self.neighbourhoods.len()).then(|| self.neighbourhoods.as_slice().into())
+    }
+
     /// The number of a rank's host; `None` if there is no such rank.
     pub fn host(&self, rank: u32) -> Option<u32> {
         self.hosts.get(rank as usize).copied()

@@ -2,7 +2,7 @@
 
 use super::Engine;
 use crate::{CoreMode, Error};
-use crossbeam_queue::SegQueue;
+use crossbeam_queue::{ArrayQueue, SegQueue};
 use gasworks_sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::Arc;
 
@@ -31,16 +31,26 @@ struct Running<M: CoreMode> {
     is_busy: bool,
 }
 
+/// So many have places that are used again; those of more are allocated.
+const FEW: usize = 64;
+
 /// Those that run. One whose turn it is is not among them.
 pub(super) struct Machines<M: CoreMode> {
-    running: SegQueue<Running<M>>,
+    running: ArrayQueue<Running<M>>,
+    /// Those for which there was no place.
+    more: SegQueue<Running<M>>,
     /// How many are [busy](Turned::Busy), or had no turn yet.
     busy: AtomicUsize,
 }
 
 impl<M: CoreMode> Machines<M> {
     pub(super) fn new() -> Self {
-        Self { running: SegQueue::new(), busy: AtomicUsize::new(0) }
+        Self { running: ArrayQueue::new(FEW), more: SegQueue::new(), busy: AtomicUsize::new(0) }
+    }
+
+    fn push(&self, one: Running<M>) {
+        let left = self.running.push(one);
+        left.err().into_iter().for_each(|one| self.more.push(one));
     }
 
     /// How many have to be turned again.
@@ -55,7 +65,7 @@ impl<M: CoreMode> Engine<M> {
         // Before it can leave.
         self.pace.machine_began();
         self.machines.busy.fetch_add(1, Relaxed);
-        self.machines.running.push(Running { machine, is_busy: true });
+        self.machines.push(Running { machine, is_busy: true });
     }
 
     /// Gives each machine a turn.
@@ -64,11 +74,13 @@ impl<M: CoreMode> Engine<M> {
     /// That of the first which fails; those behind it have their turns in the next poll.
     #[cold]
     pub(super) fn turn_machines(&self) -> Result<(), Error> {
-        let Machines { running, busy } = &self.machines;
+        let machines = &self.machines;
+        let Machines { running, more, busy } = machines;
         // Those that begin meanwhile come after these.
-        for _ in 0..running.len() {
+        let (few, others) = (running.len(), more.len());
+        let all = (0..few).map(|_| running.pop()).chain((0..others).map(|_| more.pop()));
+        for Running { machine, is_busy: was_busy } in all.flatten() {
             let seen = self.waits.events();
-            let Some(Running { machine, is_busy: was_busy }) = running.pop() else { break };
             let turned = machine.turn(self);
             let is_busy = turned == Ok(Turned::Busy);
             match (was_busy, is_busy) {
@@ -78,7 +90,7 @@ impl<M: CoreMode> Engine<M> {
             }
             match turned {
                 Ok(Turned::Waits | Turned::Busy) => {
-                    running.push(Running { machine, is_busy });
+                    machines.push(Running { machine, is_busy });
                     if M::PARALLEL && self.waits.events() != seen {
                         // Another thread has handled what this machine may wait for, did not find it on the list, and may sleep.
                         self.wake();

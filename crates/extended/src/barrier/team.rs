@@ -45,8 +45,8 @@ impl TeamBarrier {
         if let Some(barrier) = self.shared() {
             return Ok(barrier.done());
         }
-        let outcome =
-            self.phase.with(|phase| phase.as_ref().and_then(|phase| phase.outcome(Exchange::agreed)));
+        let agreed = |exchange: Option<&Exchange>| exchange.map_or(Name::Any, Exchange::agreed);
+        let outcome = self.phase.with(|phase| phase.as_ref().and_then(|phase| phase.outcome(agreed)));
         Ok(outcome.transpose()?)
     }
 }

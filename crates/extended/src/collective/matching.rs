@@ -5,6 +5,7 @@
 //! and what is kept is bounded. So is what is kept of memory that is free again: `buffers`, and places for 1,024 steps.
 
 use super::buffers::{Buffer, Pool};
+use super::reused::Reused;
 use gasworks_core::{Category, CoreMode, Error, Handlers, Incoming, Rank, Received};
 use gasworks_sync::{Lock, Mode, Par, VolatileSlice, kill_point};
 use std::collections::HashMap;
@@ -119,6 +120,8 @@ struct Held {
 pub struct Matching {
     ranks: u32,
     held: <Par as Mode>::Lock<Held>,
+    /// Machines of collectives that were begun.
+    pub(super) reused: Reused,
 }
 
 impl Matching {
@@ -128,10 +131,15 @@ impl Matching {
         handlers: &Handlers<M>,
         boxed: impl FnOnce(Arc<Self>) -> Box<M::Function>,
     ) -> Result<Arc<Self>, Error> {
-        let state = Arc::new(Self { ranks, held: Lock::new(Held::default()) });
+        let state = Arc::new(Self { ranks, held: Lock::new(Held::default()), reused: Reused::default() });
         let shape = (Category::Medium, false, 4 * WORDS);
         handlers.register_internal(PIECE, "gasworks.team", shape, boxed(state.clone()))?;
         Ok(state)
+    }
+
+    /// No more collectives are begun. What is under way holds this, and so must not be held by it.
+    pub(crate) fn end(&self) {
+        self.reused.clear();
     }
 
     /// Keeps a piece that has come until its step is taken.

@@ -2,8 +2,9 @@
 //!
 //! - [`matching`]: what members send each other, in pieces; it is kept until it is wanted.
 //! - `buffers`: memory of the library's own for that, which is used again.
-//! - `part`: one rank's part in a collective: a schedule that goes on step by step.
+//! - `part`: one rank's part in a collective: a schedule that goes on step by step. `reused`: machines of those that are begun.
 //! - `round`: where a rank is on its team's board. `short`: collectives that are no more than that. `long`: those that go there by pieces.
+//! - `layout`: where members are.
 //! - `exchange`: all hear what all say. `tree`: from one to all, and from all to one. `spread`: from each its own, and `bruck`: short ones by way of others. `scan`: from all before each.
 //!
 //! A team's collectives are numbered in the order in which its members call them, which is the same on all; several may be under way.
@@ -12,9 +13,11 @@ mod bruck;
 mod buffers;
 mod bytes;
 mod exchange;
+mod layout;
 mod long;
 pub mod matching;
 mod part;
+mod reused;
 mod round;
 mod scan;
 mod short;
@@ -38,6 +41,7 @@ pub(crate) use bruck::Bruck;
 pub(crate) use bytes::Bytes;
 pub use exchange::Meets;
 pub(crate) use exchange::{Appended, Between, Brought, Exchange};
+pub(crate) use layout::Layout;
 pub(crate) use long::{Long, Pieces, has_parts, has_pieces, is_reduced_by_pieces, is_scanned_by_pieces};
 pub use matching::TeamNumber;
 #[cfg(test)]
@@ -401,11 +405,11 @@ pub(crate) struct Started<S> {
     told: (AtomicU64, AtomicU32),
 }
 
-enum State<S> {
-    Going(Box<Part<Windowed<S>>>),
-    Through(Result<S, gasworks_core::Error>),
-    /// While it is turned.
-    Turning,
+struct State<S> {
+    /// Where the part lies until it is through; not there while it is turned.
+    place: Option<Box<Option<Part<Windowed<S>>>>>,
+    /// What came of it; of one with an event not the schedule, which nobody asks for.
+    outcome: Option<Result<Option<S>, gasworks_core::Error>>,
 }
 
 impl<S: Schedule + 'static> Started<S> {
@@ -417,22 +421,33 @@ impl<S: Schedule + 'static> Started<S> {
     fn with<M: CoreMode>(engine: &Engine<M>, of: Of, schedule: S, event: Option<OpId>) -> Arc<Self> {
         let what = of.what;
         let start = engine.observer().map_or(0, |observer| begins(observer, what));
-        let state = Lock::new(State::Going(Box::new(part_of(of, schedule))));
-        let told = Default::default();
-        let this = Arc::new(Self { state, event, what, start, told });
+        let matching = of.matching.clone();
+        let mut this: Arc<Self> = matching.reused.take().unwrap_or_default();
+        // Nobody else has it.
+        if let Some(this) = Arc::get_mut(&mut this) {
+            (this.event, this.what, this.start, this.told) = (event, what, start, Default::default());
+            let part = part_of(of, schedule);
+            this.state.with(|state| {
+                state.outcome = None;
+                match &mut state.place {
+                    Some(place) => **place = Some(part),
+                    None => state.place = Some(Box::new(Some(part))),
+                }
+            });
+        }
+        matching.reused.keep(&this);
         if this.advance(engine) != Turned::Ended {
             engine.start_machine(this.clone());
         }
         this
     }
 
-    /// What came of it, once it is through.
-    pub fn outcome<T>(&self, of: impl FnOnce(&S) -> T) -> Option<Result<T, gasworks_core::Error>> {
-        self.state.with(|state| match state {
-            State::Through(Ok(schedule)) => Some(Ok(of(schedule))),
-            State::Through(Err(error)) => Some(Err(error.clone())),
-            State::Going(_) | State::Turning => None,
-        })
+    /// What came of it, once it is through. Of one with an event nobody asks for more than whether it went well.
+    pub fn outcome<T>(&self, of: impl FnOnce(Option<&S>) -> T) -> Option<Result<T, gasworks_core::Error>> {
+        let outcome = |outcome: &Result<Option<S>, gasworks_core::Error>| {
+            outcome.as_ref().map(|schedule| of(schedule.as_ref())).map_err(Clone::clone)
+        };
+        self.state.with(|state| state.outcome.as_ref().map(outcome))
     }
 
     /// It has not ended where it was begun: so it is told what it waits for. Called with its lock.
@@ -456,7 +471,9 @@ impl<S: Schedule + 'static> Started<S> {
 
     fn advance<M: CoreMode>(&self, engine: &Engine<M>) -> Turned {
         self.state.with(|state| {
-            let State::Going(mut part) = std::mem::replace(state, State::Turning) else {
+            let Some(mut place) = state.place.take() else { return Turned::Ended };
+            let Some(part) = &mut *place else {
+                state.place = Some(place);
                 return Turned::Ended;
             };
             // A panic of the program's function must not unwind through a poll, which may wait for a borrowed buffer.
@@ -468,14 +485,14 @@ impl<S: Schedule + 'static> Started<S> {
             let outcome = match turned {
                 Err(Stop::Waits(rank)) => {
                     self.waits(engine, part.which(), rank);
-                    *state = State::Going(part);
+                    state.place = Some(place);
                     return Turned::Waits;
                 }
                 Err(Stop::Busy) => {
-                    *state = State::Going(part);
+                    state.place = Some(place);
                     return Turned::Busy;
                 }
-                Ok(()) => Ok(part.schedule.schedule),
+                Ok(()) => Ok(()),
                 Err(Stop::Failed(error)) => Err(error),
             };
             engine.observer().into_iter().for_each(|observer| ends(observer, self.what, self.start));
@@ -483,12 +500,22 @@ impl<S: Schedule + 'static> Started<S> {
                 0 => {}
                 number => engine.end_long_wait(number),
             }
+            // Before what waits for it may go on: it may be the program's.
+            let schedule = place.take().map(|part| part.schedule.schedule);
+            let schedule = schedule.filter(|_| self.event.is_none());
             if let Some(event) = self.event {
                 engine.end_operation(event, outcome.is_ok());
             }
-            *state = State::Through(outcome);
+            *state = State { place: Some(place), outcome: Some(outcome.map(|()| schedule)) };
             Turned::Ended
         })
+    }
+}
+
+impl<S> Default for Started<S> {
+    fn default() -> Self {
+        let state = Lock::new(State { place: None, outcome: None });
+        Self { state, event: None, what: What::NOTHING, start: 0, told: Default::default() }
     }
 }
 

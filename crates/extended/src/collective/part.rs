@@ -2,6 +2,7 @@
 
 use super::buffers::{Buffer, Spare};
 use super::bytes::{Bytes, Stop};
+use super::layout::Layout;
 use super::matching::{CLEAR_TO_SEND, EAGER, Matching, PIECE, Step, TeamNumber, WORDS};
 use super::round::{Round, What, Which};
 use gasworks_core::{Category, CoreMode, Engine, Error, Members, Outgoing, Rank, SharedTeam};
@@ -93,6 +94,8 @@ pub(crate) struct Of {
     pub met: Arc<AtomicU32>,
     /// What they have in shared memory.
     pub shared: Option<Arc<dyn SharedTeam>>,
+    /// Where they are, if in several neighbourhoods.
+    pub layout: Option<Arc<Layout>>,
 }
 
 impl Of {
@@ -179,6 +182,11 @@ impl<'a> Io<'a> {
     /// The round on the team's board, if that has one.
     pub fn round(&self) -> Option<Round<'a>> {
         self.of.round()
+    }
+
+    /// Where the members are, if in several neighbourhoods.
+    pub fn layout(&self) -> Option<&'a Layout> {
+        self.of.layout.as_deref()
     }
 
     /// How many members there are.

@@ -1,11 +1,13 @@
 //! Trees: a member at the root, and each other below the one that it has one bit less than, counted from the root.
 //!
 //! Long data go in chunks, so that all members work at a time. Below a member are those with one more bit, lower than its lowest, the nearest first
-//! where they send and the furthest, which has most below it, first where they are sent to.
+//! where they send and the furthest, which has most below it, first where they are sent to. Of a team whose members are in several neighbourhoods
+//! the root, and the first member of each other one, are in a tree, and each of them has its neighbours below it in another.
 
 use super::Combine;
 use super::buffers::Buffer;
 use super::bytes::{Bytes, Stop};
+use super::layout::Layout;
 use super::part::{Either, Io, Schedule};
 use gasworks_sync::VolatileSlice;
 
@@ -53,6 +55,83 @@ impl Place {
     }
 }
 
+/// Where a member is in a tree of neighbourhoods, or of all members alike.
+#[derive(Clone, Copy)]
+struct Tree<'a> {
+    /// Among its neighbours, or all members.
+    near: Place,
+    among: Option<Among<'a>>,
+}
+
+/// Where a member's neighbourhood is among all.
+#[derive(Clone, Copy)]
+struct Among<'a> {
+    layout: &'a Layout,
+    root: u32,
+    own: u32,
+    neighbourhoods: Place,
+}
+
+impl<'a> Tree<'a> {
+    fn of(io: &Io<'a>, root: u32, layout: Option<&'a Layout>) -> Self {
+        match layout {
+            Some(layout) => Self::by(layout, io.own(), root),
+            None => Self { near: Place::of(io, root), among: None },
+        }
+    }
+
+    /// That of the member `own`.
+    fn by(layout: &'a Layout, own: u32, root: u32) -> Self {
+        let place = |root: u32, own: u32, size: u32| Place { root, at: (own + size - root) % size, size };
+        let ((own, at), (top, top_at)) = (layout.place_of(own), layout.place_of(root));
+        let first = if own == top { top_at } else { 0 };
+        let neighbourhoods = place(top, own, layout.count());
+        Self {
+            near: place(first, at, layout.size_of(own)),
+            among: Some(Among { layout, root, own, neighbourhoods }),
+        }
+    }
+
+    /// That of its neighbours.
+    fn neighbour(&self, at: u32) -> u32 {
+        self.among.map_or(at, |among| among.layout.member(among.own, at))
+    }
+
+    /// Who is above all others of a neighbourhood.
+    fn first(among: Among<'_>, neighbourhood: u32) -> u32 {
+        match neighbourhood == among.neighbourhoods.root {
+            true => among.root,
+            false => among.layout.member(neighbourhood, 0),
+        }
+    }
+
+    /// Above it.
+    fn parent(&self) -> Option<u32> {
+        let near = self.near.parent().map(|at| self.neighbour(at));
+        near.or_else(|| {
+            let among = self.among.filter(|_| self.near.at == 0)?;
+            among.neighbourhoods.parent().map(|other| Self::first(among, other))
+        })
+    }
+
+    /// How many there may be below it, the nearest first.
+    fn children(&self) -> u32 {
+        let far = self.among.filter(|_| self.near.at == 0).map_or(0, |among| among.neighbourhoods.bits());
+        self.near.bits() + far
+    }
+
+    /// The one of that number below it.
+    fn child(&self, number: u32) -> Option<u32> {
+        match number.checked_sub(self.near.bits()) {
+            None => self.near.child(number).map(|at| self.neighbour(at)),
+            Some(far) => {
+                let among = self.among?;
+                among.neighbourhoods.child(far).map(|other| Self::first(among, other))
+            }
+        }
+    }
+}
+
 /// The chunks of so many bytes, whole elements each: from where, and how many.
 pub(super) fn chunk(number: usize, len: usize, element: usize) -> Option<(usize, usize)> {
     let chunk = (CHUNK / element.max(1)).max(1) * element.max(1);
@@ -83,15 +162,15 @@ impl<'a> Broadcast<'a> {
 
 impl Schedule for Broadcast<'_> {
     fn turn(&mut self, io: &mut Io<'_>) -> Result<(), Stop> {
-        let place = Place::of(io, self.root);
+        let tree = Tree::of(io, self.root, io.layout());
         while let Some(range) = chunk(self.chunk, self.bytes.len(), 1) {
             let (bytes, step) = (part(self.bytes, range), self.chunk as u32);
-            if let (Some(parent), false) = (place.parent(), self.is_here) {
+            if let (Some(parent), false) = (tree.parent(), self.is_here) {
                 io.receive_into(parent, step, bytes)?;
             }
             self.is_here = true;
-            while let Some(bit) = place.bits().checked_sub(self.sent + 1) {
-                if let Some(child) = place.child(bit) {
+            while let Some(number) = tree.children().checked_sub(self.sent + 1) {
+                if let Some(child) = tree.child(number) {
                     io.send(child, step, Bytes::Shared(bytes))?;
                 }
                 self.sent += 1;
@@ -130,7 +209,9 @@ impl<'a, C: Combine> Reduce<'a, C> {
 
 impl<C: Combine> Schedule for Reduce<'_, C> {
     fn turn(&mut self, io: &mut Io<'_>) -> Result<(), Stop> {
-        let (place, is_root) = (Place::of(io, self.top), io.own() == self.root);
+        // Neighbours have to follow each other where the order matters.
+        let layout = io.layout().filter(|layout| self.combine.commutes() || layout.is_in_order());
+        let (tree, is_root) = (Tree::of(io, self.top, layout), io.own() == self.root);
         while let Some(range) = chunk(self.chunk, self.own.len(), self.combine.element()) {
             let (len, step) = (range.1, self.chunk as u32);
             if !self.is_begun {
@@ -138,15 +219,15 @@ impl<C: Combine> Schedule for Reduce<'_, C> {
                 part(self.own, range).read(&mut self.so_far);
                 self.is_begun = true;
             }
-            while self.heard < place.bits() {
-                if let Some(child) = place.child(self.heard) {
+            while self.heard < tree.children() {
+                if let Some(child) = tree.child(self.heard) {
                     let mut theirs = io.receive(child, step, len)?;
                     self.combine.combine(&mut self.so_far, &mut theirs);
                     io.give_back(theirs);
                 }
                 self.heard += 1;
             }
-            match place.parent() {
+            match tree.parent() {
                 Some(parent) if !self.is_sent => {
                     io.send(parent, step, Bytes::Plain(&self.so_far))?;
                     self.is_sent = true;
@@ -155,7 +236,7 @@ impl<C: Combine> Schedule for Reduce<'_, C> {
                 None => io.send(self.root, step | TO_ROOT, Bytes::Plain(&self.so_far))?,
                 Some(_) => {}
             }
-            if is_root && place.at != 0 {
+            if is_root && self.root != self.top {
                 io.receive_into(self.top, step | TO_ROOT, part(self.result, range))?;
             }
             io.give_back(std::mem::take(&mut self.so_far));
@@ -217,6 +298,49 @@ mod tests {
                 assert_eq!(alone, [root], "of {size}");
             }
         }
+    }
+
+    /// Whoever the root is, each member but that is below one other, one of each further neighbourhood is below one of another, and what is combined from the
+    /// nearest on is in order where neighbours follow each other.
+    #[test]
+    fn one_of_each_neighbourhood_is_below_another_one() {
+        use gasworks_core::Members;
+        for (size, count) in (2..24).flat_map(|size| (2..size).map(move |count| (size, count))) {
+            for scattered in [false, true] {
+                let number = |rank: u32| if scattered { rank % count } else { rank * count / size };
+                let numbers: Vec<_> = (0..size).map(number).collect();
+                let layout = Layout::new(&Members::everyone(size), &numbers).expect("several");
+                assert_eq!(layout.count(), count);
+                for root in 0..size {
+                    let tree = |own| Tree::by(&layout, own, root);
+                    let mut crossed = 0;
+                    for own in 0..size {
+                        let below: Vec<_> =
+                            (0..tree(own).children()).filter_map(|number| tree(own).child(number)).collect();
+                        for &child in &below {
+                            assert_eq!(tree(child).parent(), Some(own), "{child} of {size}, root {root}");
+                            crossed += u32::from(number(child) != number(own));
+                        }
+                        assert_eq!(tree(own).parent().is_none(), own == root);
+                    }
+                    assert_eq!(crossed, count - 1, "{size} in {count}, root {root}");
+                }
+                if !scattered {
+                    let mut order = Vec::new();
+                    in_order(&layout, 0, &mut order);
+                    assert!(order.is_sorted() && order.len() == size as usize, "{order:?}");
+                }
+            }
+        }
+    }
+
+    /// In which order what members have is combined at one of them.
+    fn in_order(layout: &Layout, own: u32, order: &mut Vec<u32>) {
+        order.push(own);
+        let tree = Tree::by(layout, own, 0);
+        (0..tree.children())
+            .filter_map(|number| tree.child(number))
+            .for_each(|child| in_order(layout, child, order));
     }
 
     #[test]

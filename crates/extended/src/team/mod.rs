@@ -7,12 +7,12 @@
 
 use crate::Error;
 use crate::collective::matching::Matching;
-use crate::collective::{self, Exchange, Kind, Of, Round, What};
+use crate::collective::{self, Exchange, Kind, Layout, Of, Round, What};
 use gasworks_core::wire::TEAM_SLOTS;
 use gasworks_core::{CoreMode, Engine, Handlers, Members, Rank, SharedTeam, TeamBarriers, TeamError};
 use gasworks_sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use gasworks_sync::{Lock, Mode, Par};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 mod calls;
 
@@ -30,6 +30,8 @@ pub struct Team {
     met: Arc<AtomicU32>,
     /// What it has in shared memory.
     shared: Option<Arc<dyn SharedTeam>>,
+    /// Where its members are, if in several neighbourhoods, once a collective goes by messages.
+    layout: OnceLock<Option<Arc<Layout>>>,
 }
 
 impl Team {
@@ -39,8 +41,8 @@ impl Team {
     }
 
     fn new(number: TeamNumber, members: Members, own: u32, shared: Option<Arc<dyn SharedTeam>>) -> Self {
-        let (begun, met) = (AtomicU64::new(0), Arc::default());
-        Self { number, members: Arc::new(members), own, begun, met, shared }
+        let (begun, met, layout) = (AtomicU64::new(0), Arc::default(), OnceLock::new());
+        Self { number, members: Arc::new(members), own, begun, met, shared, layout }
     }
 
     /// What all members call it, and no other team is called.
@@ -112,21 +114,26 @@ pub struct Teams {
     barriers: Option<Arc<dyn TeamBarriers + Send + Sync>>,
     /// The slots that this rank has offered in collectives that are not over.
     offered: <Par as Mode>::Lock<u32>,
+    /// The number of each rank's neighbourhood, if there are several.
+    neighbourhoods: Option<Box<[u32]>>,
 }
 
 impl Teams {
-    /// Those of a rank of so many, with its handler entered into the table, and the barriers that teams have in shared memory.
+    /// Those of a rank of so many, with its handler entered into the table, and the barriers that teams have in shared memory. Each rank has the number
+    /// of its neighbourhood, of ranks that share memory; none where all do.
     ///
     /// # Errors
     /// The handler's index is taken.
     pub fn register<M: CoreMode>(
         ranks: u32,
         barriers: Option<Arc<dyn TeamBarriers + Send + Sync>>,
+        neighbourhoods: Option<Box<[u32]>>,
         handlers: &Handlers<M>,
         boxed: impl FnOnce(Arc<Matching>) -> Box<M::Function>,
     ) -> Result<Arc<Self>, Error> {
         let matching = Matching::register(ranks, handlers, boxed)?;
-        Ok(Arc::new(Self { matching, made: AtomicU32::new(0), barriers, offered: Lock::new(0) }))
+        let (made, offered) = (AtomicU32::new(0), Lock::new(0));
+        Ok(Arc::new(Self { matching, made, barriers, offered, neighbourhoods }))
     }
 
     /// All ranks.
@@ -144,8 +151,15 @@ impl Teams {
     /// The collective of a team that had begun so many before.
     fn at(&self, team: &Team, before: u64, what: What) -> Of {
         let (matching, members, met) = (self.matching.clone(), team.members.clone(), team.met.clone());
-        let (order, shared) = (before as u32, team.shared.clone());
-        Of { matching, team: team.number, order, before, what, members, own: team.own, met, shared }
+        let (order, shared, layout) = (before as u32, team.shared.clone(), self.layout(team));
+        Of { matching, team: team.number, order, before, what, members, own: team.own, met, shared, layout }
+    }
+
+    /// Where the members of a team are, if in several neighbourhoods.
+    fn layout(&self, team: &Team) -> Option<Arc<Layout>> {
+        let neighbourhoods = self.neighbourhoods.as_ref()?;
+        let layout = || Layout::new(&team.members, neighbourhoods).map(Arc::new);
+        team.layout.get_or_init(layout).clone()
     }
 
     /// Takes the slots that this rank offers to a new team.
@@ -301,6 +315,12 @@ fn name_of(members: &[u32]) -> [u64; 2] {
     // FNV-1a, a number at a time.
     let step = |hash: u64, &member: &u32| (hash ^ u64::from(member)).wrapping_mul(0x0100_0000_01b3);
     [members.iter().fold(0xcbf2_9ce4_8422_2325, step), members.len() as u64]
+}
+
+impl Drop for Teams {
+    fn drop(&mut self) {
+        self.matching.end();
+    }
 }
 
 impl std::fmt::Debug for Teams {

@@ -341,6 +341,15 @@ fn by_messages(kind: &str, times: u64) -> Result<()> {
                 "scatter" => everyone.scatter(&agent, root, all, own),
                 "all-gather" => everyone.all_gather(&agent, own, all),
                 "all-to-all" => everyone.all_to_all(&agent, all, each),
+                "begun-broadcast" => {
+                    let begun = everyone.begin_broadcast(&agent, root, std::mem::take(all))?;
+                    begun.wait(&agent).map(|values| *all = values)
+                }
+                "begun-reduce-all" => {
+                    let begun = everyone.begin_reduce_all(&agent, std::mem::take(all), u64::max)?;
+                    begun.wait(&agent).map(|values| *all = values)
+                }
+                "barrier" => agent.barrier(),
                 _ => Err(gasworks::Error::Program(format!("{kind} is no collective"))),
             }
         });

@@ -69,7 +69,7 @@ impl Net {
     fn new(ranks: u32) -> Self {
         let member = |rank| {
             let (handlers, mut kept) = (Handlers::<Seq>::new(), None);
-            let teams = Teams::register(ranks, None, &handlers, |matching| {
+            let teams = Teams::register(ranks, None, None, &handlers, |matching| {
                 kept = Some(matching.clone());
                 Box::new(move |piece: &Incoming<'_, Seq>| matching.hear(piece))
             });
