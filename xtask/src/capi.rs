@@ -1,7 +1,7 @@
 //! Lays out the C interface as an installation has it: the headers, and for each conduit and thread mode a library of one
 //! object that exports public names alone; so, too, those of the tools and of the socket engine.
 
-use crate::world::OPTIMISED;
+use crate::world::{OPTIMISED, optimised};
 use anyhow::{Context, Result, ensure};
 use gasworks_testkit::Cmd;
 use gasworks_testkit::c::{INTERFACE, SHARED, is_public, linked_name, names, one_object};
@@ -13,7 +13,7 @@ pub use gasworks_testkit::c::{CONDUITS, MODES, SYSTEM, compiler, linking};
 
 /// The command that builds the libraries of all modes, and the tools.
 pub fn build() -> Cmd {
-    Cmd::cargo(OPTIMISED).limit(900)
+    Cmd::cargo(&optimised(OPTIMISED)).limit(900)
 }
 
 /// The folder in which that command leaves them.

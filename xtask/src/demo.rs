@@ -1,5 +1,6 @@
 //! The main job: counting the k-mers of real sequencing reads on one, two and four ranks, and checking the count.
 
+use crate::world::optimised;
 use crate::{root, tools};
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
@@ -56,8 +57,8 @@ pub struct DemoArgs {
     no_jellyfish: bool,
 }
 
-/// What builds its programs. Those of all packages, so that dependencies have the features that they have in every other build.
-const BUILD: &str = "build --release --workspace --exclude xtask --bin gasrun --bin draw-reads --bin kmer-count --bin kmer-serial";
+/// What cargo builds for it.
+const TARGETS: &str = "--bin gasrun --bin draw-reads --bin kmer-count --bin kmer-serial";
 
 /// Runs the demo.
 pub fn run(args: DemoArgs) -> Result<()> {
@@ -71,7 +72,7 @@ pub fn run(args: DemoArgs) -> Result<()> {
         args.input.as_ref().map(|path| fs::canonicalize(path).with_context(|| path.display().to_string()));
     let input = input.transpose().context("reading the input")?;
 
-    Cmd::cargo(BUILD).show()?;
+    Cmd::cargo(&optimised(TARGETS)).show()?;
     let demo = Demo { bin: target().join("release"), out, k: args.k };
     let reads = match input {
         Some(path) => {

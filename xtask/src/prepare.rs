@@ -1,7 +1,7 @@
 //! `cargo xtask prepare`: builds what tests run and link. A test that needs it runs this command itself; nextest's set-up
 //! scripts and the matrix run it before.
 
-use crate::world::{OPTIMISED, PROGRAMS, World, compiled};
+use crate::world::{OPTIMISED, PROGRAMS, World, compiled, optimised};
 use anyhow::{Context, Result};
 use clap::Args;
 use gasworks_testkit::files::{empty, newest};
@@ -40,10 +40,10 @@ pub fn run(args: &PrepareArgs) -> Result<()> {
 
 /// Prepares one; what is up to date is left as it is.
 pub fn fixture(world: &World, fixture: Fixture, log: &Log) -> Result<()> {
-    let build = |words| compiled(log, &Cmd::cargo(words).limit(1500)).map(drop);
+    let build = |words: &str| compiled(log, &Cmd::cargo(words).limit(1500)).map(drop);
     match fixture {
         Fixture::Debug => build(PROGRAMS),
-        Fixture::Release => build(OPTIMISED),
+        Fixture::Release => build(&optimised(OPTIMISED)),
         Fixture::C => {
             let built = world.fixture(Fixture::Release)?;
             let (to, done) = (fixture.path(), fixture.path().join("laid-out"));

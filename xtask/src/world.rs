@@ -27,10 +27,15 @@ const WHOLE: &str = "-Zbuild-std --config profile.dev.package.std.opt-level=1 \
 const MODELS: &str = "--config profile.release.package.'*'.opt-level=0 --config profile.release.package.loom.opt-level=1 \
                       --config profile.release.package.generator.opt-level=1";
 
-/// What is optimised: the libraries for C, and the programs that tests start. All packages are named, since those that are built alone
-/// have dependencies with other features, which are built once more.
-pub const OPTIMISED: &str = "build --release --workspace --exclude xtask --lib --bin ugni-clock --bin gasrun --bin gasperf \
-                             --bin gascount --bin gasworks-conformance --bin gasworks-man --bin hello";
+/// What is optimised: the libraries for C, and the programs that tests start.
+pub const OPTIMISED: &str = "--lib --bin ugni-clock --bin gasrun --bin gasperf --bin gascount --bin gasworks-conformance --bin gasworks-man \
+                             --bin hello";
+
+/// The cargo command that builds such targets. All packages are named, since those that are built alone have dependencies with other
+/// features, which are built once more.
+pub fn optimised(targets: &str) -> String {
+    format!("build --release --workspace --exclude xtask {targets}")
+}
 
 /// Parts of it, each of which is a row, so that nothing single takes minutes: their names, and the targets, each of which has some
 /// dependencies more than those before. The whole builds the rest.

@@ -12,7 +12,7 @@ mod statics;
 use crate::ordinary::{self, Part};
 use crate::report::Report;
 use crate::rows::{Lane, Row};
-use crate::world::{Build, OPTIMISED_PARTS};
+use crate::world::{Build, OPTIMISED_PARTS, optimised};
 use anyhow::{Result, ensure};
 use gasworks_testkit::Cmd;
 use gasworks_testkit::programs::Fixture;
@@ -35,7 +35,8 @@ const SINGLE: [&str; 7] = ["capi", "demo", "documented", "gni", "install", "loom
 /// All rows, in the order in which those of a lane run: what fails soonest and cheapest first.
 pub fn all(extent: Extent) -> Result<Vec<Row>> {
     let first = |rows: Vec<Row>| rows.into_iter().map(Row::first).collect::<Vec<_>>();
-    let before = [builds(&[Build::Tests], &[Fixture::Debug]), statics::tidy()].map(first);
+    // Programs and libraries first: so no single build takes minutes.
+    let before = [builds(&[], &[Fixture::Debug]), builds(&[Build::Tests], &[]), statics::tidy()].map(first);
     let groups = match extent {
         Extent::Quick => vec![statics::quick(), launchers::quick()],
         Extent::Everyday | Extent::Nightly => vec![
@@ -95,8 +96,7 @@ fn builds(tests: &[Build], fixtures: &[Fixture]) -> Vec<Row> {
     let parts =
         OPTIMISED_PARTS.iter().filter(|_| fixtures.contains(&Fixture::Release)).map(|&(name, targets)| {
             Row::new(format!("build/release/{name}"), move |_, log| {
-                let words = format!("build --release --workspace --exclude xtask {targets}");
-                log.run_ok(&Cmd::cargo(&words).limit(900)).map(drop)
+                log.run_ok(&Cmd::cargo(&optimised(targets)).limit(900)).map(drop)
             })
         });
     let fixtures = fixtures.iter().map(|&fixture| {
