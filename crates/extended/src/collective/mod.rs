@@ -422,20 +422,13 @@ impl<S: Schedule + 'static> Started<S> {
         let what = of.what;
         let start = engine.observer().map_or(0, |observer| begins(observer, what));
         let matching = of.matching.clone();
-        let mut this: Arc<Self> = matching.reused.take().unwrap_or_default();
-        // Nobody else has it.
-        if let Some(this) = Arc::get_mut(&mut this) {
-            (this.event, this.what, this.start, this.told) = (event, what, start, Default::default());
-            let part = part_of(of, schedule);
-            this.state.with(|state| {
-                state.outcome = None;
-                match &mut state.place {
-                    Some(place) => **place = Some(part),
-                    None => state.place = Some(Box::new(Some(part))),
-                }
-            });
-        }
-        matching.reused.keep(&this);
+        let this = matching.reused.renewed(|old: Option<&mut Self>| {
+            let place = old.and_then(|old| old.state.with(|state| state.place.take()));
+            let mut place = place.unwrap_or_default();
+            *place = Some(part_of(of, schedule));
+            let state = Lock::new(State { place: Some(place), outcome: None });
+            Self { state, event, what, start, told: Default::default() }
+        });
         if this.advance(engine) != Turned::Ended {
             engine.start_machine(this.clone());
         }
@@ -509,13 +502,6 @@ impl<S: Schedule + 'static> Started<S> {
             *state = State { place: Some(place), outcome: Some(outcome.map(|()| schedule)) };
             Turned::Ended
         })
-    }
-}
-
-impl<S> Default for Started<S> {
-    fn default() -> Self {
-        let state = Lock::new(State { place: None, outcome: None });
-        Self { state, event: None, what: What::NOTHING, start: 0, told: Default::default() }
     }
 }
 

@@ -12,8 +12,25 @@ const MAX_KEPT: usize = 32;
 pub(super) struct Reused(<Par as Mode>::Lock<Vec<Arc<dyn Any + Send + Sync>>>);
 
 impl Reused {
+    /// A machine that `renew` makes: in the place of one of its type that is over, of which it may use what is left. It is kept for when it is over.
+    pub fn renewed<T: Any + Send + Sync>(&self, renew: impl FnOnce(Option<&mut T>) -> T) -> Arc<T> {
+        let one = match self.take::<T>() {
+            Some(mut old) => match Arc::get_mut(&mut old) {
+                Some(place) => {
+                    let new = renew(Some(&mut *place));
+                    *place = new;
+                    old
+                }
+                None => Arc::new(renew(None)),
+            },
+            None => Arc::new(renew(None)),
+        };
+        self.keep(one.clone());
+        one
+    }
+
     /// One of that type that is over, which nobody else has.
-    pub fn take<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
+    fn take<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
         let taken = self.0.with(|kept| {
             let at = kept.iter().position(|one| one.is::<T>() && is_over(one))?;
             Some(kept.swap_remove(at))
@@ -21,14 +38,13 @@ impl Reused {
         taken?.downcast().ok()
     }
 
-    /// Keeps one that is in use, for when it is over.
-    pub fn keep<T: Any + Send + Sync>(&self, one: &Arc<T>) {
+    fn keep(&self, one: Arc<dyn Any + Send + Sync>) {
         let left = self.0.with(|kept| match kept.len() < MAX_KEPT {
             true => {
-                kept.push(one.clone());
+                kept.push(one);
                 None
             }
-            false => kept.iter_mut().find(|one| is_over(one)).map(|old| std::mem::replace(old, one.clone())),
+            false => kept.iter_mut().find(|one| is_over(one)).map(|old| std::mem::replace(old, one)),
         });
         drop(left);
     }
@@ -56,30 +72,28 @@ mod tests {
     #[test]
     fn one_that_is_over_is_used_again_and_no_other() {
         let reused = Reused::default();
-        assert!(reused.take::<u32>().is_none());
-        let first = Arc::new(1u32);
-        reused.keep(&first);
-        assert!(reused.take::<u32>().is_none(), "it is in use");
+        let first = reused.renewed(|old: Option<&mut u32>| old.map_or(1, |old| *old + 1));
+        let second = reused.renewed(|old: Option<&mut u32>| old.map_or(10, |old| *old + 1));
+        assert_eq!((*first, *second), (1, 10), "the first is in use");
         let place = Arc::as_ptr(&first);
         drop(first);
-        assert!(reused.take::<u64>().is_none(), "of another type");
-        let again = reused.take::<u32>().expect("it is over");
-        assert_eq!(Arc::as_ptr(&again), place);
-        assert!(reused.take::<u32>().is_none(), "it is taken");
+        assert_eq!(*reused.renewed(|old: Option<&mut u64>| old.map_or(5, |old| *old)), 5, "of another type");
+        let again = reused.renewed(|old: Option<&mut u32>| old.map_or(1, |old| *old + 1));
+        assert_eq!((*again, Arc::as_ptr(&again)), (2, place));
     }
 
     #[test]
     fn no_more_are_kept_than_there_is_room_for() {
         let reused = Reused::default();
-        let all: Vec<_> = (0..MAX_KEPT + 5).map(Arc::new).collect();
-        all.iter().for_each(|one| reused.keep(one));
+        let number = |number: usize| reused.renewed(|_: Option<&mut usize>| number);
+        let all: Vec<_> = (0..MAX_KEPT + 5).map(number).collect();
         assert_eq!(format!("{reused:?}"), format!("{MAX_KEPT} machines"));
         assert_eq!(Arc::strong_count(&all[MAX_KEPT]), 1, "there was no room");
         // One that is over makes room for one of another type.
         drop(all);
-        reused.keep(&Arc::new("other"));
-        assert!(reused.take::<&str>().is_some());
+        let other = reused.renewed(|_: Option<&mut &str>| "other");
+        assert_eq!(Arc::strong_count(&other), 2);
         reused.clear();
-        assert!(reused.take::<usize>().is_none());
+        assert_eq!(Arc::strong_count(&other), 1);
     }
 }
