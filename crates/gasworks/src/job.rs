@@ -139,7 +139,7 @@ impl<M: ThreadMode> Job<M> {
         };
         let way = Way::choose(rank, ranks, barrier, &handlers, |state| M::hear(state, step))?;
         let shared = teams.filter(|_| matches!(way, Way::Shared(_)));
-        let places = Places::new(bootstrap.hosts()?.numbered().1, together);
+        let places = places(&*bootstrap, together)?;
         let hear = |state| M::hear(state, Matching::hear);
         let teams = Teams::register(ranks, shared, places.neighbourhoods(), &handlers, hear)?;
         let witness = way.witness().or(witness);
@@ -268,11 +268,7 @@ impl<M: ThreadMode> Job<M> {
     /// # Errors
     /// The launcher failed when it was asked.
     pub fn places(&self) -> Result<Places, Error> {
-        let hosts = self.bootstrap.with(|bootstrap| {
-            let hosts = bootstrap.hosts()?;
-            Ok::<_, Error>(hosts.numbered().1)
-        })?;
-        Ok(Places::new(hosts, self.together))
+        self.bootstrap.with(|bootstrap| places(&**bootstrap, self.together))
     }
 
     /// This rank's segment.
@@ -408,6 +404,11 @@ impl<M: ThreadMode> Job<M> {
     pub fn abort(&self, code: i32, why: &str) -> ! {
         self.bootstrap.with(|bootstrap| bootstrap.abort(code, why))
     }
+}
+
+/// Where the ranks are, of which as many as `together` says share memory.
+fn places(bootstrap: &dyn Bootstrap, together: u32) -> Result<Places, Error> {
+    Ok(Places::new(bootstrap.hosts()?.numbered().1, together))
 }
 
 /// Tells everybody this rank's table and cores. Where the fingerprints differ, all ranks exchange the tables and name

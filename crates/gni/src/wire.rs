@@ -372,7 +372,8 @@ impl<M: CoreMode> Nic for GniNic<M> {
         // Gets are rounded up. The bytes begin at such a multiple, so that these few more are of the same page.
         let bytes = RawSlice::new(bytes.as_ptr(), bytes.len().next_multiple_of(GET_ALIGNMENT));
         // The job cannot do without.
-        // SAFETY: the caller promises that the bytes are mapped, and stay so while a post names them, here or in a peer.
+        // SAFETY: the caller promises that the bytes are mapped, and stay so while a post names them, here or in a peer; so are the few more,
+        // for a page is mapped as a whole.
         patiently(|| unsafe { self.register_once(bytes, true, self.shared.flags) })
             .map_err(|code| unregistered(bytes, code))
             .map(encode)

@@ -226,8 +226,8 @@ pub trait Nic {
     /// What it can do.
     fn abilities(&self) -> Abilities;
     /// Registers memory, so that it may be the local side of transfers here and the remote side from any rank. It begins at a multiple
-    /// of [`Abilities::get_alignment`] or of 8, and may end anywhere: a get that is rounded up to that alignment reaches fewer bytes than that
-    /// beyond its end, of which it may bring anything.
+    /// of 8, and may end anywhere: a get that is rounded up to [`Abilities::get_alignment`] reaches fewer bytes than that beyond its end, and may
+    /// bring anything in place of these.
     ///
     /// # Safety
     /// The bytes are mapped, and stay so while a post names them, here or in a peer. Once they are not, nothing but

@@ -1,8 +1,8 @@
 //! Regions of memory that the ranks give: used like others, and wrong in as many ways as memory can be.
 //!
 //! # Invariants
-//! - given.1: memory that is named by its address is a vector of atomics, or of words that nothing else uses, which is dropped once its region
-//!   was withdrawn, and kept for good if the case fails before.
+//! - given.1: memory that is named by its address is a vector of atomics, which is dropped once its region was withdrawn, and kept for good if
+//!   the case fails before.
 
 use super::handlers::Count;
 use super::pattern::{check, made, tag, value};
@@ -112,10 +112,9 @@ pub(super) fn used<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failure> {
 pub(super) fn odd<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failure> {
     let (agent, me, next) = (&stage.agent, stage.rank(), stage.next());
     for len in [1, 2, 3, 63, 1001, 70_007u64] {
-        // Words, so that it begins as a network needs.
-        let mut memory = ManuallyDrop::new(vec![0u64; len.div_ceil(8) as usize]);
-        // SAFETY: given.1: nothing else uses these words until the region was withdrawn, after which they are dropped.
-        let part = unsafe { Part::at(memory.as_mut_ptr().cast(), len as usize) };
+        let memory = lent();
+        // SAFETY: given.1: these bytes are in `memory`, which is dropped below, once the region was withdrawn.
+        let part = unsafe { Part::at(memory.as_ptr().cast_mut().cast(), len as usize) };
         let region = stage.job.create_region_of(part)?;
         let (place, bytes) = (region.at::<u8>(next, 0, len)?, made(tag(me, next, len), len as usize));
         agent.put(place, &bytes)?;

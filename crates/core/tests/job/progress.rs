@@ -282,6 +282,26 @@ fn machines_get_turns_until_they_are_over() {
     in_every_mode!(check);
 }
 
+/// However many there are, each has one turn in a poll.
+#[test]
+fn many_machines_have_a_turn_each() {
+    const MANY: u32 = 150;
+    fn check<M: TestMode>() {
+        let job = Job::<M>::new(&Plan::kinds()[0]);
+        let (engine, all) = (&job.engines[0], Arc::new(AtomicU32::new(0)));
+        let machines: Vec<_> = (0..MANY).map(|_| Third::new(false, &all)).collect();
+        machines.iter().for_each(|machine| engine.start_machine(machine.clone()));
+        for turns in [1, 2, 3, 3] {
+            assert_eq!((engine.poll(), all.load(Relaxed)), (Ok(0), turns * MANY));
+            assert!(
+                machines.iter().all(|machine| machine.own.load(Relaxed) == turns),
+                "one had another's turn"
+            );
+        }
+    }
+    in_every_mode!(check);
+}
+
 /// Its turn may start another, whose first turn is in the next poll.
 #[test]
 fn a_machine_may_start_another() {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 /// How many are kept, of whatever type: more than are usually under way at once.
 const MAX_KEPT: usize = 32;
 
-/// Those that are over, and those that run, which are told by that somebody else has them too.
+/// Machines that run, and machines that are over, which nobody else holds.
 #[derive(Default)]
 pub(super) struct Reused(<Par as Mode>::Lock<Vec<Arc<dyn Any + Send + Sync>>>);
 

@@ -59,24 +59,32 @@ impl Place {
 #[derive(Clone, Copy)]
 struct Tree<'a> {
     /// Among its neighbours, or all members.
-    near: Place,
-    among: Option<Among<'a>>,
+    local: Place,
+    leaders: Option<Leaders<'a>>,
 }
 
-/// Where a member's neighbourhood is among all.
+/// The tree of those who lead their neighbourhoods: the root, and the first member of each other one.
 #[derive(Clone, Copy)]
-struct Among<'a> {
+struct Leaders<'a> {
     layout: &'a Layout,
     root: u32,
+    /// This member's neighbourhood, and where it is in the tree.
     own: u32,
-    neighbourhoods: Place,
+    place: Place,
+}
+
+impl<'a> Leaders<'a> {
+    /// Who leads a neighbourhood.
+    fn of(&self, neighbourhood: u32) -> u32 {
+        if neighbourhood == self.place.root { self.root } else { self.layout.member(neighbourhood, 0) }
+    }
 }
 
 impl<'a> Tree<'a> {
     fn of(io: &Io<'a>, root: u32, layout: Option<&'a Layout>) -> Self {
         match layout {
             Some(layout) => Self::by(layout, io.own(), root),
-            None => Self { near: Place::of(io, root), among: None },
+            None => Self { local: Place::of(io, root), leaders: None },
         }
     }
 
@@ -84,50 +92,37 @@ impl<'a> Tree<'a> {
     fn by(layout: &'a Layout, own: u32, root: u32) -> Self {
         let place = |root: u32, own: u32, size: u32| Place { root, at: (own + size - root) % size, size };
         let ((own, at), (top, top_at)) = (layout.place_of(own), layout.place_of(root));
-        let first = if own == top { top_at } else { 0 };
-        let neighbourhoods = place(top, own, layout.count());
-        Self {
-            near: place(first, at, layout.size_of(own)),
-            among: Some(Among { layout, root, own, neighbourhoods }),
-        }
+        let leader = if own == top { top_at } else { 0 };
+        let local = place(leader, at, layout.size_of(own));
+        Self { local, leaders: Some(Leaders { layout, root, own, place: place(top, own, layout.count()) }) }
     }
 
-    /// That of its neighbours.
+    /// The tree of leaders, of one of them.
+    fn led(&self) -> Option<Leaders<'a>> {
+        self.leaders.filter(|_| self.local.at == 0)
+    }
+
+    /// The member that is so far among its neighbours.
     fn neighbour(&self, at: u32) -> u32 {
-        self.among.map_or(at, |among| among.layout.member(among.own, at))
-    }
-
-    /// Who is above all others of a neighbourhood.
-    fn first(among: Among<'_>, neighbourhood: u32) -> u32 {
-        match neighbourhood == among.neighbourhoods.root {
-            true => among.root,
-            false => among.layout.member(neighbourhood, 0),
-        }
+        self.leaders.map_or(at, |leaders| leaders.layout.member(leaders.own, at))
     }
 
     /// Above it.
     fn parent(&self) -> Option<u32> {
-        let near = self.near.parent().map(|at| self.neighbour(at));
-        near.or_else(|| {
-            let among = self.among.filter(|_| self.near.at == 0)?;
-            among.neighbourhoods.parent().map(|other| Self::first(among, other))
-        })
+        let local = self.local.parent().map(|at| self.neighbour(at));
+        local.or_else(|| self.led().and_then(|leaders| Some(leaders.of(leaders.place.parent()?))))
     }
 
     /// How many there may be below it, the nearest first.
     fn children(&self) -> u32 {
-        let far = self.among.filter(|_| self.near.at == 0).map_or(0, |among| among.neighbourhoods.bits());
-        self.near.bits() + far
+        self.local.bits() + self.led().map_or(0, |leaders| leaders.place.bits())
     }
 
     /// The one of that number below it.
     fn child(&self, number: u32) -> Option<u32> {
-        match number.checked_sub(self.near.bits()) {
-            None => self.near.child(number).map(|at| self.neighbour(at)),
-            Some(far) => {
-                let among = self.among?;
-                among.neighbourhoods.child(far).map(|other| Self::first(among, other))
-            }
+        match number.checked_sub(self.local.bits()) {
+            None => self.local.child(number).map(|at| self.neighbour(at)),
+            Some(number) => self.led().and_then(|leaders| Some(leaders.of(leaders.place.child(number)?))),
         }
     }
 }
