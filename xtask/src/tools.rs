@@ -33,13 +33,13 @@ const WITH_LOCKS: &str = "-Zmiri-permissive-provenance";
 
 /// A package whose tests Miri runs.
 #[derive(Clone, Copy, Debug)]
-pub struct OfMiri {
+pub struct MiriPackage {
     /// The folder of the package.
     pub package: &'static str,
     flags: &'static str,
     /// Which of its test programs.
     words: &'static str,
-    /// Which of its tests by day, where fewer: those that reach all that is unsafe.
+    /// Which of its tests by day, where fewer: the broadest of each module that has unsafe code.
     daily: Option<&'static str>,
 }
 
@@ -49,24 +49,24 @@ pub struct OfMiri {
 /// longest comes first.
 ///
 /// A test program remembers the environment that it was built in, and so the mark of the row that built it: so each package is one row.
-pub const MIRI: [OfMiri; 7] = [
-    OfMiri { package: "ugni-sim", flags: STRICT, words: "--lib --test nic", daily: None },
-    OfMiri {
+pub const MIRI: [MiriPackage; 7] = [
+    MiriPackage { package: "ugni-sim", flags: STRICT, words: "--lib --test nic", daily: None },
+    MiriPackage {
         package: "rdma",
         flags: STRICT,
         words: "--lib",
         daily: Some("--lib -- any_transfer cache:: completion::tests::what each_is_done_once pool:: stale::"),
     },
-    OfMiri {
+    MiriPackage {
         package: "shmem",
         flags: STRICT,
         words: "--lib --test heap --test model",
         daily: Some("--lib --test heap"),
     },
-    OfMiri { package: "core", flags: STRICT, words: "--lib", daily: None },
-    OfMiri { package: "memory", flags: STRICT, words: "--lib", daily: None },
-    OfMiri { package: "sync", flags: STRICT, words: "--lib", daily: None },
-    OfMiri { package: "sock", flags: WITH_LOCKS, words: "--test pipes", daily: None },
+    MiriPackage { package: "core", flags: STRICT, words: "--lib", daily: None },
+    MiriPackage { package: "memory", flags: STRICT, words: "--lib", daily: None },
+    MiriPackage { package: "sync", flags: STRICT, words: "--lib", daily: None },
+    MiriPackage { package: "sock", flags: WITH_LOCKS, words: "--test pipes", daily: None },
 ];
 
 /// The package that is for others to be tried on: Miri, for which it takes longest, and the thread sanitizer look at it in the night.
@@ -166,7 +166,7 @@ pub fn miri(pass: &Pass) -> Result<()> {
 }
 
 /// Miri's command for one of the packages, for all of its tests or for those of every day.
-pub fn miri_cmd(one: OfMiri, is_nightly: bool) -> Cmd {
+pub fn miri_cmd(one: MiriPackage, is_nightly: bool) -> Cmd {
     let words = one.daily.filter(|_| !is_nightly).unwrap_or(one.words);
     let test = Cmd::cargo("+nightly miri test").arg(format!("-pgasworks-{}", one.package)).words(words);
     test.env("MIRIFLAGS", format!("{MIRIFLAGS} {}", one.flags))
@@ -335,6 +335,31 @@ pub fn apt(package: &str) -> Result<bool> {
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn daily_tests_of_miri_are_there() {
+        for one in super::MIRI {
+            let Some((_, names)) = one.daily.and_then(|words| words.split_once(" -- ")) else { continue };
+            let dir = crate::root().join("crates").join(one.package).join("src");
+            for name in names.split_whitespace() {
+                // A module, as a file or a folder, or the beginning of a test's name.
+                let of_module =
+                    |module: &str| dir.join(module).exists() || dir.join(format!("{module}.rs")).exists();
+                let is_there = match name.split_once("::") {
+                    Some((module, _)) => of_module(module),
+                    None => has_test(&dir, name),
+                };
+                assert!(is_there, "{}: no test is called {name}", one.package);
+            }
+        }
+    }
+
+    fn has_test(dir: &std::path::Path, name: &str) -> bool {
+        std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).any(|path| match path.is_dir() {
+            true => has_test(&path, name),
+            false => std::fs::read_to_string(&path).unwrap().contains(&format!("fn {name}")),
+        })
+    }
+
     #[test]
     fn passes_are_counted() {
         let text =

@@ -11,7 +11,7 @@ use gasworks_testkit::{Cmd, Need, suite};
 pub fn miri(extent: Extent) -> Vec<Row> {
     let is_nightly = extent == Extent::Nightly;
     let packages = tools::MIRI.into_iter().filter(|one| is_nightly || one.package != tools::BY_NIGHT);
-    let row = |one: tools::OfMiri| {
+    let row = |one: tools::MiriPackage| {
         let row = Row::new(format!("miri/{}", one.package), move |_, log| {
             let ended = log.run_ok(&tools::miri_cmd(one, is_nightly).limit(900))?;
             ensure!(passed(&ended.output) > 0, "no test ran");

@@ -5,9 +5,10 @@ use crate::rows::Row;
 use crate::tidy::{By, documented_commands};
 use crate::world::World;
 use anyhow::{Context, Result, ensure};
+use gasworks_testkit::programs::Fixture;
 use gasworks_testkit::scan::Tree;
 use gasworks_testkit::{Cmd, Log, Need};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 pub fn rows(extent: Extent) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
@@ -73,13 +74,7 @@ fn drawn(dir: &Path) -> Result<()> {
 
 /// Compiles the Rust in README and the book against the library, whose tests were built by now.
 fn rust_in_pages(world: &World, log: &Log) -> Result<()> {
-    world.debug()?;
-    let find = Cmd::cargo("build --workspace --exclude xtask --bins --message-format=json").read()?;
-    let library = find.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
-    let library = library.filter(|m| m["target"]["name"] == "gasworks" && m["reason"] == "compiler-artifact");
-    let library = library.filter_map(|m| Some(PathBuf::from(m["filenames"][0].as_str()?))).next();
-    let library = library.context("the build has no library gasworks")?;
-    let dependencies = library.parent().context("the library's folder")?;
+    let debug = world.fixture(Fixture::Debug)?;
     let tree = Tree::load()?;
     let pages = tree.files.iter().filter(|f| f.path.ends_with(".md") && f.text.contains("```rust"));
     // As one page, whose tests are one program: the library is generic, and each would have its code once more.
@@ -87,9 +82,10 @@ fn rust_in_pages(world: &World, log: &Log) -> Result<()> {
     let page = world.scratch("documented/rust")?.join("pages.md");
     std::fs::write(&page, titled.collect::<String>()).context("the pages")?;
     let rustdoc = Cmd::new("rustdoc")
-        .words("--test --edition 2024 --extern")
-        .arg(format!("gasworks={}", library.display()));
-    let rustdoc = rustdoc.arg("-L").arg(format!("dependency={}", dependencies.display())).arg(&page);
+        .words("--test --edition 2024")
+        .arg(format!("--extern=gasworks={}", debug.join("libgasworks.rlib").display()))
+        .arg(format!("-Ldependency={}", debug.join("deps").display()))
+        .arg(&page);
     let tests = crate::tools::passed(&log.run_ok(&rustdoc.limit(300))?.output);
     ensure!(tests > 0, "no page has Rust in it");
     Ok(())

@@ -34,7 +34,10 @@ const TABLE: &Table = &[
     ("cargo xtask bench --peers", By::Nobody("a measurement: it wants a quiet machine, and minutes")),
     ("cargo xtask bench --launchers", By::Nobody("a measurement: it wants a quiet machine, and minutes")),
     ("cargo xtask bench --quick --json bench.json", By::Row("bench/quick")),
-    ("cargo build --release", By::Row("build/release")),
+    (
+        "cargo build --release",
+        By::Nobody("the rows build/release and demo do most of it; by night the examples' test does all"),
+    ),
     ("cargo xtask test", By::Nobody("it is the command that runs the rows")),
     ("cargo xtask nightly", By::Nobody("it is the command that runs the nightly rows")),
     ("cargo xtask test --list", By::Itself),
