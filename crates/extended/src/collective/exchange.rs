@@ -6,6 +6,7 @@
 use super::buffers::Buffer;
 use super::bytes::{Bytes, Stop};
 use super::part::{Io, Schedule};
+use super::step;
 use gasworks_core::Name;
 use gasworks_sync::VolatileSlice;
 
@@ -180,10 +181,6 @@ pub struct Meets {
     pub last: bool,
 }
 
-/// The first steps of those meetings.
-const FIRST: u32 = 1 << 28;
-const LAST: u32 = 1 << 29;
-
 /// A collective between meetings.
 pub(crate) struct Between<S> {
     first: Option<Exchange>,
@@ -194,7 +191,11 @@ pub(crate) struct Between<S> {
 impl<S> Between<S> {
     pub fn new(meets: Meets, schedule: S) -> Self {
         let meeting = |is_there: bool, step| is_there.then(|| Exchange::agree(Name::Any, step));
-        Self { first: meeting(meets.first, FIRST), schedule: Some(schedule), last: meeting(meets.last, LAST) }
+        Self {
+            first: meeting(meets.first, step::FIRST),
+            schedule: Some(schedule),
+            last: meeting(meets.last, step::LAST),
+        }
     }
 }
 

@@ -55,8 +55,17 @@ pub(crate) use tree::{AnyReduce, Broadcast, Reduce, ReduceAll};
 
 /// Every so many collectives of a team its members meet, so that none is further ahead of another.
 const WINDOW: u32 = 16;
-/// The first step of those meetings.
-const MEETING: u32 = 1 << 30;
+/// Bits of a step, one for each of what goes on beside a schedule's own steps, which count up from 0.
+mod step {
+    /// The first member sends a chunk of the result to the root.
+    pub const TO_ROOT: u32 = 1 << 27;
+    /// Members meet before a collective, as it was asked for.
+    pub const FIRST: u32 = 1 << 28;
+    /// They meet behind it.
+    pub const LAST: u32 = 1 << 29;
+    /// They meet so that none is further ahead.
+    pub const MEETING: u32 = 1 << 30;
+}
 
 /// A schedule that waits until all have met as often as is due before it, and before which they meet where it is due then. Where the team has a
 /// board, its members see there how far the others are, and whether they are in the same collective.
@@ -77,7 +86,7 @@ struct Windowed<S> {
 impl<S: Schedule> Windowed<S> {
     fn new(of: &Of, schedule: S) -> Self {
         let is_last = of.order % WINDOW == WINDOW - 1;
-        let meeting = (is_last && !schedule.meets()).then(|| Exchange::agree(Name::Any, MEETING));
+        let meeting = (is_last && !schedule.meets()).then(|| Exchange::agree(Name::Any, step::MEETING));
         let (met, due, has_posted, checked, is_over) = (of.met.clone(), of.order / WINDOW, false, 0, false);
         Self { met, due, is_last, meeting, has_posted, checked, is_over, schedule }
     }

@@ -9,10 +9,9 @@ use super::buffers::Buffer;
 use super::bytes::{Bytes, Stop};
 use super::layout::Layout;
 use super::part::{Either, Io, Schedule};
+use super::step::TO_ROOT;
 use gasworks_sync::VolatileSlice;
 
-/// The bit of a step by which the first member sends a result to the root.
-const TO_ROOT: u32 = 1 << 29;
 /// About how many bytes go at a time.
 pub(super) const CHUNK: usize = 64 << 10;
 
