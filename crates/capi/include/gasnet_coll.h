@@ -76,14 +76,25 @@ typedef gex_Event_t gasnet_coll_handle_t;
 #define GASNET_COLL_DISABLE_AUTOTUNE (1 << 12)
 #define GASNET_COLL_FIXED_THREADS_PER_NODE (1 << 13)
 #define GASNET_COLL_NO_IMAGES (1 << 14)
+/* Whether a scan has a rank's own elements in its result: one of the two. */
+#define GASNET_COLL_INCLUSIVE_SCAN (1 << 15)
+#define GASNET_COLL_EXCLUSIVE_SCAN (1 << 16)
+#define GASNET_COLL_AGGREGATE (1 << 17)
 
 /* What is tuned, and by what: nothing is, here. */
 typedef enum {
   GASNET_COLL_BROADCAST_OP = 0,
+  GASNET_COLL_BROADCASTM_OP,
   GASNET_COLL_SCATTER_OP,
+  GASNET_COLL_SCATTERM_OP,
   GASNET_COLL_GATHER_OP,
+  GASNET_COLL_GATHERM_OP,
   GASNET_COLL_GATHER_ALL_OP,
+  GASNET_COLL_GATHER_ALLM_OP,
   GASNET_COLL_EXCHANGE_OP,
+  GASNET_COLL_EXCHANGEM_OP,
+  GASNET_COLL_REDUCE_OP,
+  GASNET_COLL_REDUCEM_OP,
   GASNET_COLL_NUM_COLL_OPTYPES
 } gasnet_coll_optype_t;
 typedef enum {
@@ -94,6 +105,28 @@ typedef enum {
 } gasnet_coll_tuning_param_type_t;
 /* Work to overlap with a collective while it is tuned. */
 typedef void (*gasnet_coll_overlap_sample_work_t)(void *arg);
+
+/* A function of the program's that combines elements of elem_size bytes. It is called for one result, of one operand to the left and one to the
+   right, apart from both, on any thread. */
+typedef gex_AM_Arg_t gasnet_coll_fn_handle_t;
+typedef void (*gasnet_coll_reduce_fn_t)(void *results, size_t result_count, const void *left_operands, size_t left_count,
+                                        const void *right_operands, size_t elem_size, int flags, int arg);
+typedef struct {
+  gasnet_coll_reduce_fn_t fnptr;
+  unsigned int flags; /* GASNET_COLL_NONCOMM: it is called in the order of the images */
+} gasnet_coll_fn_entry_t;
+
+/* Gives the library the functions of reductions and scans, whose handles are their places in the table; each rank has one image. */
+extern void gasnet_coll_init(const gasnet_image_t images[], gasnet_image_t my_image, gasnet_coll_fn_entry_t functions[],
+                             size_t count, int flags);
+
+GASWORKS_INLINE gex_Rank_t gasnet_coll_team_size(gasnet_team_handle_t team) { return gex_TM_QuerySize(team); }
+GASWORKS_INLINE gex_Rank_t gasnet_coll_team_rank2node(gasnet_team_handle_t team, int rank) {
+  return gex_TM_TranslateRankToJobrank(team, (gex_Rank_t)rank);
+}
+GASWORKS_INLINE gex_Rank_t gasnet_coll_team_node2rank(gasnet_team_handle_t team, gex_Rank_t node) {
+  return gex_TM_TranslateJobrankToRank(team, node);
+}
 
 extern void gasnet_coll_broadcast(gasnet_team_handle_t team, void *dst, gasnet_image_t src_image, void *src, size_t len,
                                   int flags);
@@ -114,6 +147,56 @@ extern void gasnet_coll_exchange(gasnet_team_handle_t team, void *dst, void *src
 extern gasnet_coll_handle_t gasnet_coll_exchange_nb(gasnet_team_handle_t team, void *dst, void *src, size_t len,
                                                     int flags);
 
+/* With a list of the addresses of all images, or with GASNET_COLL_LOCAL of this rank's, which is one. */
+extern void gasnet_coll_broadcastM(gasnet_team_handle_t team, void *const dst_list[], gasnet_image_t src_image,
+                                   void *src, size_t len, int flags);
+extern gasnet_coll_handle_t gasnet_coll_broadcastM_nb(gasnet_team_handle_t team, void *const dst_list[],
+                                                      gasnet_image_t src_image, void *src, size_t len, int flags);
+extern void gasnet_coll_scatterM(gasnet_team_handle_t team, void *const dst_list[], gasnet_image_t src_image, void *src,
+                                 size_t len, int flags);
+extern gasnet_coll_handle_t gasnet_coll_scatterM_nb(gasnet_team_handle_t team, void *const dst_list[],
+                                                    gasnet_image_t src_image, void *src, size_t len, int flags);
+extern void gasnet_coll_gatherM(gasnet_team_handle_t team, gasnet_image_t dst_image, void *dst, void *const src_list[],
+                                size_t len, int flags);
+extern gasnet_coll_handle_t gasnet_coll_gatherM_nb(gasnet_team_handle_t team, gasnet_image_t dst_image, void *dst,
+                                                   void *const src_list[], size_t len, int flags);
+extern void gasnet_coll_gather_allM(gasnet_team_handle_t team, void *const dst_list[], void *const src_list[],
+                                    size_t len, int flags);
+extern gasnet_coll_handle_t gasnet_coll_gather_allM_nb(gasnet_team_handle_t team, void *const dst_list[],
+                                                       void *const src_list[], size_t len, int flags);
+extern void gasnet_coll_exchangeM(gasnet_team_handle_t team, void *const dst_list[], void *const src_list[], size_t len,
+                                  int flags);
+extern gasnet_coll_handle_t gasnet_coll_exchangeM_nb(gasnet_team_handle_t team, void *const dst_list[],
+                                                     void *const src_list[], size_t len, int flags);
+/* Element by element; how elements lie in blocks is not told: src_block, src_offset and those of dst are 0. */
+extern void gasnet_coll_reduce(gasnet_team_handle_t team, gasnet_image_t dst_image, void *dst, void *src,
+                               size_t src_block, size_t src_offset, size_t elem_size, size_t elem_count,
+                               gasnet_coll_fn_handle_t func, int func_arg, int flags);
+extern gasnet_coll_handle_t gasnet_coll_reduce_nb(gasnet_team_handle_t team, gasnet_image_t dst_image, void *dst,
+                                                  void *src, size_t src_block, size_t src_offset, size_t elem_size,
+                                                  size_t elem_count, gasnet_coll_fn_handle_t func, int func_arg,
+                                                  int flags);
+extern void gasnet_coll_reduceM(gasnet_team_handle_t team, gasnet_image_t dst_image, void *dst, void *const src_list[],
+                                size_t src_block, size_t src_offset, size_t elem_size, size_t elem_count,
+                                gasnet_coll_fn_handle_t func, int func_arg, int flags);
+extern gasnet_coll_handle_t gasnet_coll_reduceM_nb(gasnet_team_handle_t team, gasnet_image_t dst_image, void *dst,
+                                                   void *const src_list[], size_t src_block, size_t src_offset,
+                                                   size_t elem_size, size_t elem_count, gasnet_coll_fn_handle_t func,
+                                                   int func_arg, int flags);
+extern void gasnet_coll_scan(gasnet_team_handle_t team, void *dst, size_t dst_block, size_t dst_offset, void *src,
+                             size_t src_block, size_t src_offset, size_t elem_size, size_t elem_count,
+                             gasnet_coll_fn_handle_t func, int func_arg, int flags);
+extern gasnet_coll_handle_t gasnet_coll_scan_nb(gasnet_team_handle_t team, void *dst, size_t dst_block,
+                                                size_t dst_offset, void *src, size_t src_block, size_t src_offset,
+                                                size_t elem_size, size_t elem_count, gasnet_coll_fn_handle_t func,
+                                                int func_arg, int flags);
+extern void gasnet_coll_scanM(gasnet_team_handle_t team, void *const dst_list[], size_t dst_block, size_t dst_offset,
+                              void *const src_list[], size_t src_block, size_t src_offset, size_t elem_size,
+                              size_t elem_count, gasnet_coll_fn_handle_t func, int func_arg, int flags);
+extern gasnet_coll_handle_t gasnet_coll_scanM_nb(gasnet_team_handle_t team, void *const dst_list[], size_t dst_block,
+                                                 size_t dst_offset, void *const src_list[], size_t src_block,
+                                                 size_t src_offset, size_t elem_size, size_t elem_count,
+                                                 gasnet_coll_fn_handle_t func, int func_arg, int flags);
 extern int gasnet_coll_try_sync(gasnet_coll_handle_t handle);
 extern void gasnet_coll_wait_sync(gasnet_coll_handle_t handle);
 extern int gasnet_coll_try_sync_some(gasnet_coll_handle_t *handles, size_t count);
@@ -127,9 +210,9 @@ extern int gasnet_coll_barrier_wait(gasnet_team_handle_t team, int id, int flags
 extern int gasnet_coll_barrier_try(gasnet_team_handle_t team, int id, int flags);
 extern int gasnet_coll_barrier_result(gasnet_team_handle_t team, int *id);
 
-extern size_t gasnet_coll_get_num_tree_classes(gasnet_team_handle_t team, gasnet_coll_optype_t op);
+extern int gasnet_coll_get_num_tree_classes(gasnet_team_handle_t team, gasnet_coll_optype_t op);
 extern void gasnet_coll_set_tree_kind(gasnet_team_handle_t team, int tree_type, int fanout, gasnet_coll_optype_t op);
-extern void gasnet_coll_set_dissem_limit(gasnet_team_handle_t team, size_t limit);
+extern void gasnet_coll_set_dissem_limit(gasnet_team_handle_t team, size_t limit, gasnet_coll_optype_t op);
 extern void gasnet_coll_loadTuningState(char *filename, gasnet_team_handle_t team);
 extern void gasnet_coll_dumpTuningState(char *filename, gasnet_team_handle_t team);
 extern void gasnet_coll_dumpProfile(char *filename, gasnet_team_handle_t team);

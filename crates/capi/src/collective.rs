@@ -7,13 +7,13 @@
 
 use crate::face::{Face, FaceMode, fail, went};
 use crate::known::Found;
-use crate::layout::{Event, Team};
+use crate::layout::{Event, ImageFn, Team};
 use crate::talk::may_talk;
 use gasworks_extended::collective::Combine;
 use gasworks_extended::team::{self, Meets, Start};
 use gasworks_memory::atomic::{Ops, Type};
 use gasworks_sync::{RawSlice, VolatileSlice};
-use std::ffi::{c_uint, c_void};
+use std::ffi::{c_int, c_uint, c_void};
 
 /// `gex_Coll_ReduceFn_t`.
 pub type ReduceFn = unsafe extern "C" fn(*const c_void, *mut c_void, usize, *const c_void);
@@ -41,7 +41,7 @@ const USER: c_uint = 1 << 30;
 const USER_NC: c_uint = 1 << 31;
 
 /// Combines elements of a type of C's.
-type Built = fn(&mut [u8], &[u8]);
+pub(crate) type Built = fn(&mut [u8], &[u8]);
 
 /// How elements of a type are combined, if they can be so.
 fn built(of: Type, op: Ops) -> Option<Built> {
@@ -86,16 +86,30 @@ fn built(of: Type, op: Ops) -> Option<Built> {
     }
 }
 
+/// What a reduction or a scan combines.
+pub trait Operands<M: FaceMode> {
+    /// How the elements are combined, and how many bytes they are.
+    fn reduction(&self, call: &str, face: &Face<M>) -> (Reduction, usize);
+}
+
 /// How C's elements are combined.
-pub(crate) struct Reduction {
+pub struct Reduction {
     element: usize,
-    way: Way,
+    function: ReductionFn,
     commutes: bool,
 }
 
-enum Way {
+/// What combines elements.
+pub(crate) enum ReductionFn {
     Built(Built),
     User(ReduceFn, *const c_void),
+    /// GASNet-1's, which writes one result at a time to a place of its own.
+    Image {
+        function: ImageFn,
+        flags: c_int,
+        arg: c_int,
+        results: Vec<u128>,
+    },
 }
 
 // SAFETY: collective.1: the program's function may be called on any thread, with its pointer, which is only given back to it.
@@ -111,21 +125,49 @@ impl Combine for Reduction {
     }
 
     fn combine(&mut self, before: &mut [u8], after: &mut [u8]) {
-        match self.way {
-            Way::Built(built) => built(before, after),
-            Way::User(function, data) => {
-                let count = before.len() / self.element;
+        let element = self.element;
+        match &mut self.function {
+            ReductionFn::Built(built) => built(before, after),
+            ReductionFn::User(function, data) => {
+                let count = before.len() / element;
                 // SAFETY: collective.1: both are as many elements, aligned for any, and borrowed, the second exclusively.
-                unsafe { function(before.as_ptr().cast(), after.as_mut_ptr().cast(), count, data) };
+                unsafe { function(before.as_ptr().cast(), after.as_mut_ptr().cast(), count, *data) };
                 before.copy_from_slice(after);
+            }
+            ReductionFn::Image { function, flags, arg, results } => {
+                let results: &mut [u8] = bytemuck::cast_slice_mut(results);
+                for (left, right) in before.chunks_exact_mut(element).zip(after.chunks_exact(element)) {
+                    let (result, operands) = (results.as_mut_ptr(), [left.as_ptr(), right.as_ptr()]);
+                    let [first, second] = operands.map(|operand| operand.cast());
+                    // SAFETY: collective.1: one element each, of `element` bytes that are borrowed, the result's exclusively and apart from both.
+                    unsafe { function(result.cast(), 1, first, 1, second, element, *flags, *arg) };
+                    left.copy_from_slice(&results[..element]);
+                }
             }
         }
     }
 }
 
-impl Elements {
-    /// How they are combined, and how many bytes they are.
-    pub(crate) fn reduction(&self, call: &str) -> (Reduction, usize) {
+impl Reduction {
+    /// Combines elements, of so many bytes and so many, with a function.
+    pub(crate) fn new(
+        call: &str,
+        (element, count): (usize, usize),
+        function: ReductionFn,
+        commutes: bool,
+    ) -> (Self, usize) {
+        if element == 0 {
+            fail(call, "an element has no bytes");
+        }
+        let Some(len) = element.checked_mul(count).filter(|&len| isize::try_from(len).is_ok()) else {
+            fail(call, format!("{count} elements of {element} bytes are more than there can be"))
+        };
+        (Self { element, function, commutes }, len)
+    }
+}
+
+impl<M: FaceMode> Operands<M> for Elements {
+    fn reduction(&self, call: &str, _face: &Face<M>) -> (Reduction, usize) {
         let &Self { of, size: element, count, op, user, data } = self;
         let known = of.is_power_of_two().then(|| Type::from_number(of.trailing_zeros())).flatten();
         if known.is_none() && of != USER_TYPE {
@@ -134,24 +176,18 @@ impl Elements {
         if let Some(known) = known.filter(|known| known.width() != element) {
             fail(call, format!("the type has {} bytes, not {element}", known.width()));
         }
-        let way = match (op, known) {
+        let function = match (op, known) {
             (USER | USER_NC, _) => match user {
-                Some(user) => Way::User(user, data),
+                Some(user) => ReductionFn::User(user, data),
                 None => fail(call, "there is no function for GEX_OP_USER"),
             },
             (_, None) => fail(call, format!("the operation {op:#x} is none for GEX_DT_USER: GEX_OP_USER is")),
             (_, Some(known)) => match built(known, Ops::from_bits_retain(op)) {
-                Some(built) => Way::Built(built),
+                Some(built) => ReductionFn::Built(built),
                 None => fail(call, format!("the operation {op:#x} is none for the type {of:#x}")),
             },
         };
-        if element == 0 {
-            fail(call, "an element has no bytes");
-        }
-        let Some(len) = element.checked_mul(count).filter(|&len| isize::try_from(len).is_ok()) else {
-            fail(call, format!("{count} elements of {element} bytes are more than there can be"))
-        };
-        (Reduction { element, way, commutes: op != USER_NC }, len)
+        Reduction::new(call, (element, count), function, op != USER_NC)
     }
 }
 
@@ -175,8 +211,8 @@ pub(crate) fn begins<M: FaceMode>(
 pub(crate) fn agree<M: FaceMode>(call: &str, face: &Face<M>, team: &team::Team, bits: u64) -> u64 {
     let mut all = bits.to_le_bytes();
     let (teams, _) = face.job.teams();
-    let way = Way::Built(|before, after| before.iter_mut().zip(after).for_each(|(to, from)| *to |= from));
-    let reduction = Reduction { element: all.len(), way, commutes: true };
+    let or: Built = |before, after| before.iter_mut().zip(after).for_each(|(to, from)| *to |= from);
+    let (reduction, _) = Reduction::new(call, (all.len(), 1), ReductionFn::Built(or), true);
     went(call, teams.reduce(face.engine(), team, None, &mut all, reduction));
     u64::from_le_bytes(all)
 }
@@ -238,7 +274,7 @@ pub unsafe fn broadcast<M: FaceMode>(
     went(call, begun).0.into_bits() as Event
 }
 
-/// `gex_Coll_ReduceToOneNB`, and without a root `gex_Coll_ReduceToAllNB`.
+/// `gex_Coll_ReduceToOneNB`, and without a root `gex_Coll_ReduceToAllNB`; GASNet-1's reduction to one, whose members may meet.
 ///
 /// # Safety
 /// capi.1; collective.1 until the event is done.
@@ -247,10 +283,11 @@ pub unsafe fn reduce<M: FaceMode>(
     team: *const Team,
     root: Option<u32>,
     (dest, source): (*mut c_void, *const c_void),
-    elements: Elements,
+    operands: impl Operands<M>,
+    meets: Meets,
 ) -> Event {
     let (face, known) = begins::<M>(call, team, root);
-    let (reduction, len) = elements.reduction(call);
+    let (reduction, len) = operands.reduction(call, face);
     // SAFETY: collective.1: C says so.
     let own = unsafe { buffer(call, source, len) };
     let result = match root {
@@ -259,7 +296,6 @@ pub unsafe fn reduce<M: FaceMode>(
         _ => unsafe { buffer(call, dest, len) },
     };
     let (teams, _) = face.job.teams();
-    let begun =
-        teams.begin_reduce(face.engine(), &known.team, Start::default(), root, (own, result), reduction);
+    let begun = teams.begin_reduce(face.engine(), &known.team, start(meets), root, (own, result), reduction);
     went(call, begun).0.into_bits() as Event
 }

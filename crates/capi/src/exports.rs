@@ -9,7 +9,7 @@ macro_rules! face {
     ($mode:ty, $linked:ident) => {
         use std::ffi::{c_char, c_int, c_uint, c_void};
         use $crate::layout::*;
-        use $crate::{am, atomic, barrier, check, codes, collective, endpoint, event, handlers, hsl, job, kind, legacy, negotiated, query, rma, scattered, spread, talk, teams};
+        use $crate::{am, atomic, barrier, check, codes, collective, endpoint, event, handlers, hsl, images, job, kind, legacy, negotiated, query, rma, scattered, spread, talk, teams};
 
         /// An object that refers to it was compiled for this library.
         #[unsafe(no_mangle)]
@@ -151,10 +151,10 @@ macro_rules! face {
                 collective::broadcast::<$mode>("gex_Coll_BroadcastNB", (tm, root), (dest, source), len, spread::meets(0))
             }
             fn gex_Coll_ReduceToOneNB(tm: *const Team, root: u32, dest: *mut c_void, source: *const c_void, of: c_uint, size: usize, count: usize, op: c_uint, user: Option<collective::ReduceFn>, data: *const c_void, _flags: Flags) -> Event {
-                collective::reduce::<$mode>("gex_Coll_ReduceToOneNB", tm, Some(root), (dest, source), collective::Elements { of, size, count, op, user, data })
+                collective::reduce::<$mode>("gex_Coll_ReduceToOneNB", tm, Some(root), (dest, source), collective::Elements { of, size, count, op, user, data }, spread::meets(0))
             }
             fn gex_Coll_ReduceToAllNB(tm: *const Team, dest: *mut c_void, source: *const c_void, of: c_uint, size: usize, count: usize, op: c_uint, user: Option<collective::ReduceFn>, data: *const c_void, _flags: Flags) -> Event {
-                collective::reduce::<$mode>("gex_Coll_ReduceToAllNB", tm, None, (dest, source), collective::Elements { of, size, count, op, user, data })
+                collective::reduce::<$mode>("gex_Coll_ReduceToAllNB", tm, None, (dest, source), collective::Elements { of, size, count, op, user, data }, spread::meets(0))
             }
             fn gex_EP_PublishBoundSegment(tm: *const Team, endpoints: *const *const Endpoint, count: usize, _flags: Flags) -> c_int {
                 endpoint::publish::<$mode>(tm, endpoints, count)
@@ -207,6 +207,25 @@ macro_rules! face {
             fn gasnet_coll_gather_all(tm: *const Team, dst: *mut c_void, src: *const c_void, len: usize, flags: c_int) -> () { event::wait::<$mode>(spread::all_gather::<$mode>("gasnet_coll_gather_all", tm, (dst, src), len, spread::meets(flags))) }
             fn gasnet_coll_exchange_nb(tm: *const Team, dst: *mut c_void, src: *const c_void, len: usize, flags: c_int) -> Event { spread::all_to_all::<$mode>("gasnet_coll_exchange_nb", tm, (dst, src), (len, None), spread::meets(flags)) }
             fn gasnet_coll_exchange(tm: *const Team, dst: *mut c_void, src: *const c_void, len: usize, flags: c_int) -> () { event::wait::<$mode>(spread::all_to_all::<$mode>("gasnet_coll_exchange", tm, (dst, src), (len, None), spread::meets(flags))) }
+            fn gasnet_coll_init(images: *const u32, _my_image: u32, functions: *const FunctionEntry, count: usize, _flags: c_int) -> () { images::init::<$mode>(images, functions, count) }
+            fn gasnet_coll_broadcastM_nb(tm: *const Team, list: *const *mut c_void, root: u32, src: *const c_void, len: usize, flags: c_int) -> Event { collective::broadcast::<$mode>("gasnet_coll_broadcastM_nb", (tm, root), (images::own::<$mode>("gasnet_coll_broadcastM_nb", tm, list, flags), src), len, spread::meets(flags)) }
+            fn gasnet_coll_broadcastM(tm: *const Team, list: *const *mut c_void, root: u32, src: *const c_void, len: usize, flags: c_int) -> () { event::wait::<$mode>(collective::broadcast::<$mode>("gasnet_coll_broadcastM", (tm, root), (images::own::<$mode>("gasnet_coll_broadcastM", tm, list, flags), src), len, spread::meets(flags))) }
+            fn gasnet_coll_scatterM_nb(tm: *const Team, list: *const *mut c_void, root: u32, src: *const c_void, len: usize, flags: c_int) -> Event { spread::scatter::<$mode>("gasnet_coll_scatterM_nb", (tm, root), (images::own::<$mode>("gasnet_coll_scatterM_nb", tm, list, flags), src), (len, None), spread::meets(flags)) }
+            fn gasnet_coll_scatterM(tm: *const Team, list: *const *mut c_void, root: u32, src: *const c_void, len: usize, flags: c_int) -> () { event::wait::<$mode>(spread::scatter::<$mode>("gasnet_coll_scatterM", (tm, root), (images::own::<$mode>("gasnet_coll_scatterM", tm, list, flags), src), (len, None), spread::meets(flags))) }
+            fn gasnet_coll_gatherM_nb(tm: *const Team, root: u32, dst: *mut c_void, list: *const *mut c_void, len: usize, flags: c_int) -> Event { spread::gather::<$mode>("gasnet_coll_gatherM_nb", (tm, root), (dst, images::own::<$mode>("gasnet_coll_gatherM_nb", tm, list, flags)), (len, None), spread::meets(flags)) }
+            fn gasnet_coll_gatherM(tm: *const Team, root: u32, dst: *mut c_void, list: *const *mut c_void, len: usize, flags: c_int) -> () { event::wait::<$mode>(spread::gather::<$mode>("gasnet_coll_gatherM", (tm, root), (dst, images::own::<$mode>("gasnet_coll_gatherM", tm, list, flags)), (len, None), spread::meets(flags))) }
+            fn gasnet_coll_gather_allM_nb(tm: *const Team, dsts: *const *mut c_void, srcs: *const *mut c_void, len: usize, flags: c_int) -> Event { spread::all_gather::<$mode>("gasnet_coll_gather_allM_nb", tm, (images::own::<$mode>("gasnet_coll_gather_allM_nb", tm, dsts, flags), images::own::<$mode>("gasnet_coll_gather_allM_nb", tm, srcs, flags)), len, spread::meets(flags)) }
+            fn gasnet_coll_gather_allM(tm: *const Team, dsts: *const *mut c_void, srcs: *const *mut c_void, len: usize, flags: c_int) -> () { event::wait::<$mode>(spread::all_gather::<$mode>("gasnet_coll_gather_allM", tm, (images::own::<$mode>("gasnet_coll_gather_allM", tm, dsts, flags), images::own::<$mode>("gasnet_coll_gather_allM", tm, srcs, flags)), len, spread::meets(flags))) }
+            fn gasnet_coll_exchangeM_nb(tm: *const Team, dsts: *const *mut c_void, srcs: *const *mut c_void, len: usize, flags: c_int) -> Event { spread::all_to_all::<$mode>("gasnet_coll_exchangeM_nb", tm, (images::own::<$mode>("gasnet_coll_exchangeM_nb", tm, dsts, flags), images::own::<$mode>("gasnet_coll_exchangeM_nb", tm, srcs, flags)), (len, None), spread::meets(flags)) }
+            fn gasnet_coll_exchangeM(tm: *const Team, dsts: *const *mut c_void, srcs: *const *mut c_void, len: usize, flags: c_int) -> () { event::wait::<$mode>(spread::all_to_all::<$mode>("gasnet_coll_exchangeM", tm, (images::own::<$mode>("gasnet_coll_exchangeM", tm, dsts, flags), images::own::<$mode>("gasnet_coll_exchangeM", tm, srcs, flags)), (len, None), spread::meets(flags))) }
+            fn gasnet_coll_reduce_nb(tm: *const Team, root: u32, dst: *mut c_void, src: *const c_void, src_block: usize, src_offset: usize, size: usize, count: usize, function: c_int, arg: c_int, flags: c_int) -> Event { collective::reduce::<$mode>("gasnet_coll_reduce_nb", tm, Some(root), (dst, src), images::Elements { blocks: [src_block, src_offset, 0, 0], size, count, function, arg }, spread::meets(flags)) }
+            fn gasnet_coll_reduce(tm: *const Team, root: u32, dst: *mut c_void, src: *const c_void, src_block: usize, src_offset: usize, size: usize, count: usize, function: c_int, arg: c_int, flags: c_int) -> () { event::wait::<$mode>(collective::reduce::<$mode>("gasnet_coll_reduce", tm, Some(root), (dst, src), images::Elements { blocks: [src_block, src_offset, 0, 0], size, count, function, arg }, spread::meets(flags))) }
+            fn gasnet_coll_reduceM_nb(tm: *const Team, root: u32, dst: *mut c_void, srcs: *const *mut c_void, src_block: usize, src_offset: usize, size: usize, count: usize, function: c_int, arg: c_int, flags: c_int) -> Event { collective::reduce::<$mode>("gasnet_coll_reduceM_nb", tm, Some(root), (dst, images::own::<$mode>("gasnet_coll_reduceM_nb", tm, srcs, flags)), images::Elements { blocks: [src_block, src_offset, 0, 0], size, count, function, arg }, spread::meets(flags)) }
+            fn gasnet_coll_reduceM(tm: *const Team, root: u32, dst: *mut c_void, srcs: *const *mut c_void, src_block: usize, src_offset: usize, size: usize, count: usize, function: c_int, arg: c_int, flags: c_int) -> () { event::wait::<$mode>(collective::reduce::<$mode>("gasnet_coll_reduceM", tm, Some(root), (dst, images::own::<$mode>("gasnet_coll_reduceM", tm, srcs, flags)), images::Elements { blocks: [src_block, src_offset, 0, 0], size, count, function, arg }, spread::meets(flags))) }
+            fn gasnet_coll_scan_nb(tm: *const Team, dst: *mut c_void, dst_block: usize, dst_offset: usize, src: *const c_void, src_block: usize, src_offset: usize, size: usize, count: usize, function: c_int, arg: c_int, flags: c_int) -> Event { spread::scan::<$mode>("gasnet_coll_scan_nb", tm, (dst, src), images::Elements { blocks: [src_block, src_offset, dst_block, dst_offset], size, count, function, arg }, images::with_own("gasnet_coll_scan_nb", flags), (spread::meets(flags), true)) }
+            fn gasnet_coll_scan(tm: *const Team, dst: *mut c_void, dst_block: usize, dst_offset: usize, src: *const c_void, src_block: usize, src_offset: usize, size: usize, count: usize, function: c_int, arg: c_int, flags: c_int) -> () { event::wait::<$mode>(spread::scan::<$mode>("gasnet_coll_scan", tm, (dst, src), images::Elements { blocks: [src_block, src_offset, dst_block, dst_offset], size, count, function, arg }, images::with_own("gasnet_coll_scan", flags), (spread::meets(flags), true))) }
+            fn gasnet_coll_scanM_nb(tm: *const Team, dsts: *const *mut c_void, dst_block: usize, dst_offset: usize, srcs: *const *mut c_void, src_block: usize, src_offset: usize, size: usize, count: usize, function: c_int, arg: c_int, flags: c_int) -> Event { spread::scan::<$mode>("gasnet_coll_scanM_nb", tm, (images::own::<$mode>("gasnet_coll_scanM_nb", tm, dsts, flags), images::own::<$mode>("gasnet_coll_scanM_nb", tm, srcs, flags)), images::Elements { blocks: [src_block, src_offset, dst_block, dst_offset], size, count, function, arg }, images::with_own("gasnet_coll_scanM_nb", flags), (spread::meets(flags), true)) }
+            fn gasnet_coll_scanM(tm: *const Team, dsts: *const *mut c_void, dst_block: usize, dst_offset: usize, srcs: *const *mut c_void, src_block: usize, src_offset: usize, size: usize, count: usize, function: c_int, arg: c_int, flags: c_int) -> () { event::wait::<$mode>(spread::scan::<$mode>("gasnet_coll_scanM", tm, (images::own::<$mode>("gasnet_coll_scanM", tm, dsts, flags), images::own::<$mode>("gasnet_coll_scanM", tm, srcs, flags)), images::Elements { blocks: [src_block, src_offset, dst_block, dst_offset], size, count, function, arg }, images::with_own("gasnet_coll_scanM", flags), (spread::meets(flags), true))) }
             fn gasnet_coll_try_sync(handle: Event) -> c_int {
                 query::poll::<$mode>();
                 event::test::<$mode>(handle)
@@ -222,9 +241,9 @@ macro_rules! face {
                 event::test_array::<$mode>(handles, count, 1)
             }
             fn gasnet_coll_wait_sync_all(handles: *mut Event, count: usize) -> () { event::wait_array::<$mode>(handles, count, 1) }
-            fn gasnet_coll_get_num_tree_classes(_tm: *const Team, _op: c_int) -> usize { 1 }
+            fn gasnet_coll_get_num_tree_classes(_tm: *const Team, _op: c_int) -> c_int { 1 }
             fn gasnet_coll_set_tree_kind(_tm: *const Team, _tree: c_int, _fanout: c_int, _op: c_int) -> () {}
-            fn gasnet_coll_set_dissem_limit(_tm: *const Team, _limit: usize) -> () {}
+            fn gasnet_coll_set_dissem_limit(_tm: *const Team, _limit: usize, _op: c_int) -> () {}
             fn gasnet_coll_loadTuningState(_file: *const c_char, _tm: *const Team) -> () {}
             fn gasnet_coll_dumpTuningState(_file: *const c_char, _tm: *const Team) -> () {}
             fn gasnet_coll_dumpProfile(_file: *const c_char, _tm: *const Team) -> () {}
@@ -236,10 +255,10 @@ macro_rules! face {
             fn gasworks_coll_all_to_all_nb(tm: *const Team, dst: *mut c_void, src: *const c_void, len: usize, _flags: Flags) -> Event { spread::all_to_all::<$mode>("gasworks_coll_all_to_all_nb", tm, (dst, src), (len, None), spread::meets(0)) }
             fn gasworks_coll_all_to_all_each_nb(tm: *const Team, dst: *mut c_void, from_each: *const usize, src: *const c_void, to_each: *const usize, _flags: Flags) -> Event { spread::all_to_all::<$mode>("gasworks_coll_all_to_all_each_nb", tm, (dst, src), (0, Some([to_each, from_each])), spread::meets(0)) }
             fn gasworks_coll_scan_nb(tm: *const Team, dst: *mut c_void, src: *const c_void, of: c_uint, size: usize, count: usize, op: c_uint, user: Option<collective::ReduceFn>, data: *const c_void, _flags: Flags) -> Event {
-                spread::scan::<$mode>("gasworks_coll_scan_nb", tm, (dst, src), collective::Elements { of, size, count, op, user, data }, true)
+                spread::scan::<$mode>("gasworks_coll_scan_nb", tm, (dst, src), collective::Elements { of, size, count, op, user, data }, true, (spread::meets(0), false))
             }
             fn gasworks_coll_scan_before_nb(tm: *const Team, dst: *mut c_void, src: *const c_void, of: c_uint, size: usize, count: usize, op: c_uint, user: Option<collective::ReduceFn>, data: *const c_void, _flags: Flags) -> Event {
-                spread::scan::<$mode>("gasworks_coll_scan_before_nb", tm, (dst, src), collective::Elements { of, size, count, op, user, data }, false)
+                spread::scan::<$mode>("gasworks_coll_scan_before_nb", tm, (dst, src), collective::Elements { of, size, count, op, user, data }, false, (spread::meets(0), false))
             }
             fn gasworks_at(file: *const c_char, line: c_int, name: *const c_char) -> () { $crate::place::begin(file, line, name) }
             fn gasworks_talks_at(file: *const c_char, line: c_int, name: *const c_char) -> () { talk::begin::<$mode>(file, line, name) }

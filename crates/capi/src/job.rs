@@ -172,6 +172,7 @@ pub unsafe fn init<M: FaceMode>(
         segment,
         kind_data: Lock::new(std::ptr::null()),
         entries,
+        functions: Lock::new(Vec::new()),
         places,
         neighbours,
         uses_mapped: AtomicBool::new(false),

@@ -39,6 +39,8 @@ pub mod handlers;
 #[allow(unsafe_code)]
 pub mod hsl;
 #[allow(unsafe_code)]
+pub mod images;
+#[allow(unsafe_code)]
 pub mod job;
 #[allow(unsafe_code)]
 pub mod kind;

@@ -3,11 +3,11 @@
 //! # Invariants
 //! As in the crate, and collective.1 of [`crate::collective`].
 
-use crate::collective::{Elements, begins, bring, buffer, start};
+use crate::collective::{Operands, begins, bring, buffer, start};
 use crate::face::{Face, FaceMode, fail, went};
 use crate::known::Found;
 use crate::layout::{Event, Team};
-use gasworks_extended::team::{Lengths, Meets, Start};
+use gasworks_extended::team::{Lengths, Meets};
 use gasworks_sync::VolatileSlice;
 use std::ffi::{c_int, c_void};
 
@@ -203,7 +203,7 @@ pub unsafe fn all_to_all<M: FaceMode>(
     went(call, begun).0.into_bits() as Event
 }
 
-/// What members up to each have is combined, or up to the one before it.
+/// What members up to each have is combined, or up to the one before it; then the first's result is what it has, or with `spares` as it was.
 ///
 /// # Safety
 /// capi.1; collective.1 until the event is done.
@@ -211,18 +211,18 @@ pub unsafe fn scan<M: FaceMode>(
     call: &str,
     team: *const Team,
     (dest, source): Buffers,
-    elements: Elements,
+    operands: impl Operands<M>,
     with_own: bool,
+    (meets, spares): (Meets, bool),
 ) -> Event {
     let (face, known) = begins::<M>(call, team, None);
-    let (reduction, len) = elements.reduction(call);
+    let (reduction, len) = operands.reduction(call, face);
     // SAFETY: collective.1: C says so of both.
-    let bytes = unsafe {
-        let bytes = buffer(call, dest, len);
-        bring(call, buffer(call, source, len), bytes);
-        bytes
-    };
+    let (bytes, own) = unsafe { (buffer(call, dest, len), buffer(call, source, len)) };
+    // What the first has is its result where nobody is before it, and is not written.
+    let bytes = if spares && !with_own && known.team.own() == 0 { own } else { bytes };
+    bring(call, own, bytes);
     let (teams, _) = face.job.teams();
-    let begun = teams.begin_scan(face.engine(), &known.team, Start::default(), bytes, with_own, reduction);
+    let begun = teams.begin_scan(face.engine(), &known.team, start(meets), bytes, with_own, reduction);
     went(call, begun).0.into_bits() as Event
 }

@@ -274,6 +274,8 @@ static void barriers(void) {
 #define TO_ONE(type, len, op) gex_Coll_ReduceToOneNB(tm, 0, words, words, type, len, 1, op, NULL, NULL, 0)
 
 static void collectives(void) {
+  const int local = GASNET_COLL_LOCAL | GASNET_COLL_IN_MYSYNC | GASNET_COLL_OUT_MYSYNC;
+  const gasnet_image_t images[3] = {1, 2, 1};
   int64_t words[4] = {0, 0, 0, 0};
   if (is("collective-no-team")) gex_Coll_BroadcastNB(gex_TM_Pair(ep, 0), 0, words, words, 8, 0);
   if (is("collective-no-root")) gex_Coll_BroadcastNB(tm, size, words, words, 8, 0);
@@ -286,6 +288,13 @@ static void collectives(void) {
   if (is("collective-other-size")) TO_ALL(GEX_DT_I32, 8, 1, GEX_OP_ADD);
   if (is("collective-user-type")) TO_ALL(GEX_DT_USER, 8, 1, GEX_OP_ADD);
   if (is("collective-too-much")) TO_ALL(GEX_DT_I64, 8, SIZE_MAX / 4, GEX_OP_ADD);
+  if (is("images-two")) gasnet_coll_init(images, 0, NULL, 0, 0);
+  if (is("images-no-table")) gasnet_coll_init(NULL, 0, NULL, 3, 0);
+  if (is("images-no-function")) gasnet_coll_reduce(tm, 0, words, words, 0, 0, 8, 1, 2, 0, local);
+  if (is("images-offset")) gasnet_coll_reduce(tm, 0, words, words, 0, 8, 8, 1, 0, 0, local);
+  if (is("images-no-list")) gasnet_coll_broadcastM(tm, NULL, 0, words, 8, local);
+  if (is("images-neither")) gasnet_coll_broadcastM(tm, NULL, 0, words, 8, local & ~GASNET_COLL_LOCAL);
+  if (is("images-no-scan")) gasnet_coll_scan(tm, words, 0, 0, words, 0, 0, 8, 1, 0, 0, local);
 }
 
 /* Teams: pairs, of which the first rank makes the first two; what it does to them alone is wrong. */

@@ -369,6 +369,21 @@ const COLLECTIVES: &[Wrong] = &[
     ("collective-other-size", "gex_Coll_ReduceToAllNB: the type has 4 bytes, not 8", Same),
     ("collective-user-type", "gex_Coll_ReduceToAllNB: the operation 0x8 is none for GEX_DT_USER", Same),
     ("collective-too-much", "elements of 8 bytes are more than there can be", Same),
+    ("images-two", "gasnet_coll_init: rank 1 has 2 images: one is what a rank can have", Same),
+    ("images-no-table", "gasnet_coll_init: there is no table of 3 functions", Same),
+    ("images-no-function", "gasnet_coll_reduce: no function 2 was given to gasnet_coll_init", Same),
+    ("images-offset", "gasnet_coll_reduce: elements lie one behind the other at an address", Same),
+    ("images-no-list", "gasnet_coll_broadcastM: there is no list of addresses", Same),
+    (
+        "images-neither",
+        "gasnet_coll_broadcastM: its flags say one of GASNET_COLL_SINGLE and GASNET_COLL_LOCAL",
+        Same,
+    ),
+    (
+        "images-no-scan",
+        "gasnet_coll_scan: its flags say one of GASNET_COLL_INCLUSIVE_SCAN and GASNET_COLL_EXCLUSIVE_SCAN",
+        Same,
+    ),
 ];
 
 /// Of teams.
