@@ -11,7 +11,7 @@
 //! - board.1: a member's line and buffer of a round are written by that member alone, and published by the round's number in the line.
 //! - board.2: they are written again, in the round that has the same ones next, only when all members are [through](Board::finish) with the round
 //!   before in them ([`Board::has_room`]). So what was found [posted](Board::posted) stays until whoever found it is through.
-//! - board.3: a member goes through rounds in any order, but none further than [`LINES`] behind its oldest that is not over
+//! - board.3: a member goes through rounds in any order, but none further than [`OPEN`] behind its oldest that is not over
 //!   ([`Board::may_begin`]). It says which is the last of those of which none before is missing, and beside it has a bit for each of those beyond.
 //! - board.4: who is going to sleep says so in the first member's cell, and looks again; who has posted something, or is through with a round, looks
 //!   whether anybody sleeps. Between the two each has a fence, so that one of them sees the other.
@@ -22,12 +22,14 @@
 //!   [taken](Progress::taken). So a piece that was found posted stays until whoever needs it has counted it.
 
 use crate::eventcount::EventCount;
-use gasworks_sync::atomic::{AtomicU64, Ordering::Relaxed, fence};
+use gasworks_sync::atomic::{AtomicU64, Ordering::Relaxed, fence, fence_behind_rmw};
 use gasworks_sync::{VolatileSlice, kill_point, ord, racy};
 use thiserror::Error;
 
+/// So many rounds ahead of the others a member may be.
+pub const LINES: u64 = if cfg!(gasworks_loom) { 2 } else { 128 };
 /// So many rounds of a member may be under way at a time.
-pub const LINES: u64 = if cfg!(gasworks_loom) { 2 } else { 16 };
+pub const OPEN: u64 = if cfg!(gasworks_loom) { 2 } else { 32 };
 /// The bytes of a small buffer.
 pub const SMALL: usize = 4 << 10;
 /// How many small and large ones there are, and so how many rounds may have one at a time.
@@ -46,8 +48,6 @@ const LARGE_BUFFERS: usize = SMALLS as usize * SMALL;
 /// The bytes that lie in a line.
 pub const INLINE: usize = WORDS * 8;
 const WORDS: usize = 14;
-/// In the word of rounds that a member is through with: the bits of those beyond the last.
-const BEYOND: u32 = 16;
 /// In a word that says what is waited for: who has to post. The rest is the round.
 const MEMBER: u32 = 16;
 /// The members that can be named there; numbers beyond them say that it is room, of which [kind](Kind).
@@ -73,6 +73,40 @@ struct Kind {
 #[inline]
 fn kind(len: usize) -> usize {
     KINDS.iter().take(KINDS.len() - 1).filter(|kind| len > kind.len).count()
+}
+
+/// With which rounds a member is through (board.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Through {
+    /// The last before which none is missing, modulo 2^32: members are never that far apart.
+    last: u32,
+    /// A bit for each of the [`OPEN`] behind it.
+    beyond: u32,
+}
+
+const _: () = assert!(OPEN <= u32::BITS as u64 && OPEN <= LINES);
+
+impl Through {
+    fn of(word: u64) -> Self {
+        Self { last: (word >> 32) as u32, beyond: word as u32 }
+    }
+
+    fn word(self) -> u64 {
+        u64::from(self.last) << 32 | u64::from(self.beyond)
+    }
+
+    /// By how many rounds the last is before that one; less than 0 behind it.
+    fn before(self, round: u64) -> i32 {
+        (round as u32).wrapping_sub(self.last) as i32
+    }
+
+    /// With that round, too; `None` if it is too far from the last.
+    fn with(self, round: u64) -> Option<Self> {
+        let ahead = u32::try_from(self.before(round)).ok()?.checked_sub(1)?;
+        let beyond = (u64::from(ahead) < OPEN).then(|| self.beyond | 1 << ahead)?;
+        let passed = beyond.trailing_ones();
+        Some(Self { last: self.last.wrapping_add(passed), beyond: beyond.checked_shr(passed).unwrap_or(0) })
+    }
 }
 
 /// How far a member is in a round of pieces.
@@ -116,13 +150,13 @@ struct Line {
 #[repr(C, align(128))]
 #[derive(Debug)]
 pub struct Cell {
-    lines: [Line; LINES as usize],
-    /// With which rounds the member is through (board.3).
+    /// A [`Through`].
     through: AtomicU64,
     apart: [AtomicU64; 15],
     /// Counts nothing: its sleepers' bit is what matters.
     sleepers: EventCount,
     rest: [AtomicU64; 15],
+    lines: [Line; LINES as usize],
 }
 
 fn zeros<const N: usize>() -> [AtomicU64; N] {
@@ -134,11 +168,11 @@ impl Cell {
     pub fn new() -> Self {
         let line = |_| Line { round: AtomicU64::new(0), what: AtomicU64::new(0), words: zeros() };
         Self {
-            lines: core::array::from_fn(line),
             through: AtomicU64::new(0),
             apart: zeros(),
             sleepers: EventCount::new(),
             rest: zeros(),
+            lines: core::array::from_fn(line),
         }
     }
 
@@ -178,9 +212,9 @@ pub struct Board<'a> {
     /// Up to which round all are known to be through; this member's own.
     known: AtomicU64,
     /// What each round that is under way waits for, if it does; this member's own.
-    awaited: [AtomicU64; LINES as usize],
+    awaited: [AtomicU64; OPEN as usize],
     /// Where that is another member's progress: how far that was, or [`Progress::GIVEN_UP`], which nobody waits to see the end of.
-    seen: [AtomicU64; LINES as usize],
+    seen: [AtomicU64; OPEN as usize],
 }
 
 impl<'a> Board<'a> {
@@ -206,8 +240,8 @@ impl<'a> Board<'a> {
     /// Whether this member may do anything in a round: it is not too far ahead of its own oldest.
     #[inline]
     pub fn may_begin(&self, round: u64) -> bool {
-        let through = self.cells[self.own].through.load(Relaxed) >> BEYOND;
-        through >= round.saturating_sub(LINES)
+        let through = Through::of(self.cells[self.own].through.load(Relaxed));
+        i64::from(through.before(round)) <= OPEN as i64
     }
 
     /// Whether this member may post so many bytes in a round (board.2). It may [begin](Self::may_begin) then. Where it is not known to have room from the last
@@ -227,14 +261,17 @@ impl<'a> Board<'a> {
     #[cold]
     fn look_for_room(&self, needed: u64) -> bool {
         // Acquire: what each has read in the rounds that it is through with, it has read.
-        let through = |cell: &&Cell| cell.through.load(ord!("board.room", Acquire)) >> BEYOND;
-        let all = self.cells.iter().map(through).min().unwrap_or(0);
-        if all >= needed {
+        let before =
+            |cell: &&Cell| Through::of(cell.through.load(ord!("board.room", Acquire))).before(needed);
+        let missing = self.cells.iter().map(before).max().unwrap_or(0);
+        let is_room = missing <= 0;
+        if is_room {
+            let all = needed + u64::from(missing.unsigned_abs());
             // Release: see `is_room`.
             self.known.fetch_max(all, ord!("board.know", Release));
             kill_point!("board.room.known");
         }
-        all >= needed
+        is_room
     }
 
     /// Where so many bytes of a member lie in a round, which do not fit into a line: to be filled before it [posts](Self::post), to be read when it
@@ -262,14 +299,13 @@ impl<'a> Board<'a> {
         self.buffers.get(member as usize)?.slice(at, PIECE)
     }
 
-    /// Posts, in a round in which there [is room](Self::has_room): what it is, and what lies in the line, at most [`INLINE`] bytes. Whether somebody may
-    /// be asleep: then all bells must ring.
+    /// Posts, in a round in which there [is room](Self::has_room): what it is, and what lies in the line, at most [`INLINE`] bytes. Who does not
+    /// [finish](Self::finish) the round right behind it [looks for sleepers](Self::has_sleepers).
     ///
     /// # Panics
     /// Too many bytes.
     #[inline]
-    #[must_use = "somebody may be asleep"]
-    pub fn post(&self, round: u64, what: u64, bytes: &[u8]) -> bool {
+    pub fn post(&self, round: u64, what: u64, bytes: &[u8]) {
         let line = &self.cells[self.own].lines[(round % LINES) as usize];
         racy::store_words(&line.words, bytes);
         line.what.store(what, Relaxed);
@@ -277,7 +313,6 @@ impl<'a> Board<'a> {
         // Release: who sees the round sees what belongs to it.
         line.round.store(round, ord!("board.post", Release));
         kill_point!("board.post.posted");
-        self.has_sleepers()
     }
 
     /// Says how far this member is in a round of pieces, which it has posted. Whether somebody may be asleep: then all bells must ring.
@@ -299,11 +334,17 @@ impl<'a> Board<'a> {
         Progress::of(line.words[0].load(ord!("board.progress", Acquire)))
     }
 
-    /// Whether somebody may be asleep that has not seen what this thread has done; takes the sleepers' bit away then.
+    /// Whether somebody may be asleep that has not seen what this thread has posted; takes the sleepers' bit away then, and all bells must ring.
     #[inline]
-    fn has_sleepers(&self) -> bool {
-        // Sequentially consistent, here and in `arm`: of two that write, and then look at what the other has written, one sees it.
+    #[must_use = "somebody may be asleep"]
+    pub fn has_sleepers(&self) -> bool {
+        // Sequentially consistent, here, in `finish` and in `arm`: of two that write, and then look at what the other has written, one sees it.
         fence(ord!("board.look.fence", SeqCst));
+        self.look_for_sleepers()
+    }
+
+    #[inline]
+    fn look_for_sleepers(&self) -> bool {
         let sleepers = &self.cells[0].sleepers;
         let has_sleepers = sleepers.is_armed();
         if has_sleepers {
@@ -349,17 +390,16 @@ impl<'a> Board<'a> {
     #[must_use = "somebody may be asleep"]
     pub fn finish(&self, round: u64) -> bool {
         self.wait_for_nothing(round);
-        let advance = |word: u64| {
-            let (last, beyond) = (word >> BEYOND, word & ((1 << BEYOND) - 1));
-            let ahead = round.wrapping_sub(last).wrapping_sub(1);
-            let beyond = (ahead < LINES).then_some(beyond | 1 << (ahead % LINES))?;
-            let passed = beyond.trailing_ones();
-            Some((last + u64::from(passed)) << BEYOND | beyond >> passed)
-        };
+        let advance = |word: u64| Some(Through::of(word).with(round)?.word());
+        let through = &self.cells[self.own].through;
         // Release: what this thread has read, it has read; and so have those whose bits were there.
-        let _ = self.cells[self.own].through.fetch_update(ord!("board.finish", Release), Relaxed, advance);
+        if through.fetch_update(ord!("board.finish", Release), Relaxed, advance).is_err() {
+            return self.has_sleepers();
+        }
         kill_point!("board.finish.finished");
-        self.has_sleepers()
+        // See `has_sleepers`.
+        fence_behind_rmw(ord!("board.finish.fence", SeqCst));
+        self.look_for_sleepers()
     }
 
     /// What a round waits for, until it is over or waits for something else: that a member posts.
@@ -371,15 +411,15 @@ impl<'a> Board<'a> {
     /// The same: that a member is further than that in a round of pieces.
     #[inline]
     pub fn wait_for_progress(&self, round: u64, member: u32, seen: Progress) {
-        let line = (round % LINES) as usize;
-        self.seen[line].store(seen.word(), Relaxed);
-        self.awaited[line].store(round << MEMBER | u64::from(member), Relaxed);
+        let place = (round % OPEN) as usize;
+        self.seen[place].store(seen.word(), Relaxed);
+        self.awaited[place].store(round << MEMBER | u64::from(member), Relaxed);
     }
 
     /// It waits for nothing, and goes on otherwise.
     #[inline]
     pub fn wait_for_nothing(&self, round: u64) {
-        self.awaited[(round % LINES) as usize].store(0, Relaxed);
+        self.awaited[(round % OPEN) as usize].store(0, Relaxed);
     }
 
     /// The same: that there is room.
@@ -408,5 +448,53 @@ impl<'a> Board<'a> {
                 },
             }
         })
+    }
+}
+
+#[cfg(all(test, not(gasworks_loom)))]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    /// Rounds are over in any order within what a member may be ahead, also where their number leaves 32 bits.
+    #[test]
+    fn rounds_go_on_beyond_32_bits() {
+        let mut last = (1u64 << 32) - 40;
+        let mut through = Through { last: last as u32, beyond: 0 };
+        let (mut over, mut seed) = (BTreeSet::new(), 1u64);
+        for _ in 0..200 {
+            let open: Vec<_> = (last + 1..=last + OPEN).filter(|round| !over.contains(round)).collect();
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let round = open[(seed >> 33) as usize % open.len()];
+            assert_eq!(through.with(last + OPEN + 1), None, "further than it may be ahead");
+            through = through.with(round).unwrap();
+            over.insert(round);
+            while over.remove(&(last + 1)) {
+                last += 1;
+            }
+            assert_eq!((through.last, through.before(last + 3)), (last as u32, 3));
+        }
+        assert!(last > 1 << 32, "they have not gone beyond");
+    }
+
+    /// There is room for a round when all are through with the one that had its line, also where their number leaves 32 bits.
+    #[test]
+    fn there_is_room_beyond_32_bits() {
+        let cells = [Cell::new(), Cell::new()];
+        let (mut first, mut second) = (vec![0; Board::ROOM], vec![0; Board::ROOM]);
+        let buffers = [VolatileSlice::from_mut(&mut first), VolatileSlice::from_mut(&mut second)];
+        let board = Board::new(cells.iter().zip(buffers), 0).unwrap();
+        let round = (1u64 << 32) + 5;
+        let says = |cell: &Cell, last: u64| {
+            cell.through.store(Through { last: last as u32, beyond: 0 }.word(), Relaxed);
+        };
+        says(&cells[0], round - 1);
+        let enough = round - LINES + LINES / 2;
+        says(&cells[1], enough - 1);
+        assert!(board.may_begin(round) && !board.has_room(round, 8));
+        says(&cells[1], enough);
+        assert!(board.has_room(round, 8));
+        assert_eq!(board.known.load(Relaxed), enough);
+        assert!(board.may_begin(round - 1 + OPEN) && !board.may_begin(round + OPEN));
     }
 }

@@ -234,7 +234,7 @@ fn a_member_that_dies_has_posted_or_not_and_is_through_or_not() {
         survivor.wait_for(1, 1);
         assert!(survivor.arm());
         let life = || {
-            let _ = dead.post(1, 5, &[3; 20]);
+            dead.post(1, 5, &[3; 20]);
             let _ = dead.advance(1, board::Progress { posted: 0x0303_0303, taken: 0x0303_0303 });
             let _ = dead.finish(1);
         };

@@ -286,7 +286,7 @@ fn boards_carry_what_members_post() {
                             } else {
                                 &bytes
                             };
-                            let _ = board.post(round, round + me as u64, inline);
+                            board.post(round, round + me as u64, inline);
                         }
                         for member in (0..members).filter(|&member| gives(member, round)) {
                             let mut found = contents(member, round);
@@ -333,7 +333,7 @@ fn pieces_of_a_round_come_whole() {
                     while !board.has_room(round, MAX_POST) {
                         watchdog.spin();
                     }
-                    let _ = board.post(round, 9, &Progress::default().to_bytes());
+                    board.post(round, 9, &Progress::default().to_bytes());
                     let progress = |member| match board.posted(member, round).expect("nobody is ahead") {
                         Some(_) => board.progress(member, round),
                         None => Progress::default(),

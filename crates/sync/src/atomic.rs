@@ -206,6 +206,18 @@ pub fn fence(order: Ordering) {
     inner::fence(order);
 }
 
+/// A [`fence`] right behind a read-modify-write of this thread, to whatever word and in whatever order. x86 does not let any access pass such an
+/// instruction, so that there only the compiler is told.
+#[inline(always)]
+pub fn fence_behind_rmw(order: Ordering) {
+    #[cfg(all(target_arch = "x86_64", not(gasworks_loom), not(gasworks_tsan), not(miri)))]
+    if !matches!(order, Ordering::Relaxed) {
+        core::sync::atomic::compiler_fence(order);
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(gasworks_loom), not(gasworks_tsan), not(miri))))]
+    fence(order);
+}
+
 /// Tells the processor, or the model checker, that this thread waits for another.
 #[inline(always)]
 pub fn spin() {

@@ -136,7 +136,8 @@ impl<'a> Round<'a> {
         if self.board.may_begin(self.number) { Ok(()) } else { Err(Stop::Waits(None)) }
     }
 
-    /// Posts bytes that lie in plain memory, where there is [room](Self::room).
+    /// Posts bytes that lie in plain memory, where there is [room](Self::room). Who does not [finish](Self::finish) right behind it
+    /// [tells](Self::tell) the others.
     pub fn post(&self, bytes: Bytes<'_>) {
         let mut line = [0; INLINE];
         let len = bytes.len();
@@ -153,8 +154,16 @@ impl<'a> Round<'a> {
                 &line[..len]
             }
         };
-        self.say(self.what.0, inline);
+        self.board.post(self.number, self.what.0, inline);
         kill_point!("collective.posted");
+    }
+
+    /// Wakes those who sleep until this rank has posted.
+    #[inline]
+    pub fn tell(&self) {
+        if self.board.has_sleepers() {
+            self.shared.ring();
+        }
     }
 
     /// Posts what it is in and no more, where there is [room](Self::room).
@@ -163,9 +172,8 @@ impl<'a> Round<'a> {
     }
 
     fn say(&self, what: u64, inline: &[u8]) {
-        if self.board.post(self.number, what, inline) {
-            self.shared.ring();
-        }
+        self.board.post(self.number, what, inline);
+        self.tell();
     }
 
     /// Waits until a member has posted. A member that is in something else is an error, which the others are told.

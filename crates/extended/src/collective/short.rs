@@ -122,6 +122,9 @@ impl<S: Steps> OnBoard for Short<S> {
                         round.room(bytes.len())?;
                         round.post(bytes);
                         self.has_posted = true;
+                        if !needs.is_empty() {
+                            round.tell();
+                        }
                     }
                     None => round.begin()?,
                 }

@@ -1,7 +1,9 @@
 //! [`Board`] against plain lists of what was posted and who is through.
 
 use crate::{CALLS, config};
-use gasworks_shmem::board::{Board, Cell, Damage, INLINE, LINES, MAX_POST, PIECE, PIECES, Progress, SMALL};
+use gasworks_shmem::board::{
+    Board, Cell, Damage, INLINE, LINES, MAX_POST, OPEN, PIECE, PIECES, Progress, SMALL,
+};
 use gasworks_sync::VolatileSlice;
 use gasworks_sync::atomic::AtomicU64;
 use proptest::prelude::*;
@@ -31,7 +33,7 @@ proptest! {
     #![proptest_config(config())]
 
     #[test]
-    fn boards(calls in prop::collection::vec((0..MEMBERS, 0..4u8, 0..20u64, 0..9usize), 0..CALLS)) {
+    fn boards(calls in prop::collection::vec((0..MEMBERS, 0..5u8, 0..OPEN + 3, 0..9usize), 0..CALLS)) {
         let cells: Vec<_> = (0..MEMBERS).map(|_| Cell::new()).collect();
         let words: Vec<Vec<AtomicU64>> =
             (0..MEMBERS).map(|_| (0..Board::ROOM / 8).map(|_| AtomicU64::new(0)).collect()).collect();
@@ -41,7 +43,7 @@ proptest! {
         for (number, (own, call, ahead, len)) in calls.into_iter().enumerate() {
             let len = [0, 1, 8, 31, INLINE, INLINE + 1, SMALL, SMALL + 1, MAX_POST][len];
             let (board, round) = (&boards[own], models[own].last() + 1 + ahead);
-            let may_begin = ahead < LINES;
+            let may_begin = ahead < OPEN;
             prop_assert_eq!(board.may_begin(round), may_begin);
             let (rounds, spare) = match () {
                 () if len <= INLINE => (LINES, LINES / 2),
@@ -64,12 +66,20 @@ proptest! {
                     } else {
                         &bytes
                     };
-                    prop_assert!(!board.post(round, number as u64, inline), "nobody sleeps");
+                    board.post(round, number as u64, inline);
+                    prop_assert!(!board.has_sleepers(), "nobody sleeps");
                     models[own].posts.insert(round, (number as u64, bytes));
                 }
                 2 => {
                     prop_assert!(!board.finish(round));
                     if may_begin {
+                        models[own].through.insert(round);
+                    }
+                }
+                // So members get as far ahead of others as there are lines.
+                3 if may_begin => {
+                    for round in round - ahead..=round {
+                        prop_assert!(!board.finish(round));
                         models[own].through.insert(round);
                     }
                 }
@@ -106,14 +116,18 @@ fn a_line_of_a_round_to_come_is_damage() {
     let room = VolatileSlice::from_words(&room);
     let members = || cells.iter().map(move |cell| (cell, room));
     let [honest, hostile] = [0, 1].map(|own| Board::new(members(), own).expect("a member"));
-    assert!(!hostile.post(1 + LINES, 0, &[]));
+    hostile.post(1 + LINES, 0, &[]);
+    assert!(!hostile.has_sleepers());
     assert_eq!(honest.posted(1, 1), Err(Damage { round: 1, found: 1 + LINES }));
     honest.wait_for(1, 1);
     assert!(!honest.arm(), "who waits for it looks again");
     // It has armed, and nobody of its own sort has rung since.
     let _ = honest.finish(1);
     let _ = hostile.finish(u64::MAX);
-    assert!(honest.may_begin(1 + LINES) && !honest.has_room(1 + LINES, 0), "that was no round of its own");
+    assert!(
+        honest.may_begin(1 + OPEN) && !honest.may_begin(2 + OPEN) && !honest.has_room(1 + LINES, 0),
+        "that was no round of its own"
+    );
     assert_eq!(honest.posted(2, 1), Ok(None), "there are two");
     assert!(honest.buffer(0, 1, MAX_POST + 1).is_none() && honest.buffer(2, 1, 1).is_none());
     assert!(Board::new(members(), 2).is_none());
@@ -130,11 +144,13 @@ fn progress_is_seen_and_waited_for() {
     let members = || cells.iter().map(move |cell| (cell, room));
     let [board, other] = [0, 1].map(|own| Board::new(members(), own).expect("a member"));
     // What a line had before is no progress.
-    assert!(!other.post(1, 3, &[0xff; 8]) && !other.finish(1) && !board.finish(1));
+    other.post(1, 3, &[0xff; 8]);
+    assert!(!other.has_sleepers() && !other.finish(1) && !board.finish(1));
     let begin = Progress { posted: 0, taken: 3 };
     board.wait_for_progress(2, 1, begin);
     assert!(board.arm(), "it has not even begun");
-    assert!(other.post(2, 3, &begin.to_bytes()));
+    other.post(2, 3, &begin.to_bytes());
+    assert!(other.has_sleepers());
     assert_eq!((other.posted(1, 2), board.progress(1, 2)), (Ok(Some(3)), begin));
     assert!(board.arm(), "it is as far as it was");
     for progress in [Progress { posted: 1, taken: 3 }, Progress { posted: 1, taken: 4 }, Progress::GIVEN_UP] {
