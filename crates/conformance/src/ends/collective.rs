@@ -7,6 +7,8 @@ use std::process::ExitCode;
 const SHORT: usize = 1;
 /// More than what goes without being cleared to send.
 const LONG: usize = 625;
+/// More than what is posted on a board at once: three pieces.
+const PIECES: usize = 2500;
 
 /// Is a rank of a job that does the collective `kind`, from or to member 0 if it has a root, and ends in good order.
 pub fn collective(kind: &str) -> ExitCode {
@@ -22,7 +24,9 @@ pub fn collective(kind: &str) -> ExitCode {
 fn play(kind: &str) -> Result<(), Error> {
     let job = Job::open(Config::from_env()?.segment(4096), Table::<Seq>::new())?;
     let (agent, everyone) = (job.agent()?, job.everyone());
-    let (kind, count) = kind.strip_suffix("-long").map_or((kind, SHORT), |kind| (kind, LONG));
+    let longer = [("-long", LONG), ("-pieces", PIECES)];
+    let longer = longer.iter().find_map(|&(suffix, count)| Some((kind.strip_suffix(suffix)?, count)));
+    let (kind, count) = longer.unwrap_or((kind, SHORT));
     let (ranks, me) = (job.ranks() as usize, u64::from(job.rank()));
     let (mut own, mut all) = (vec![me; count], vec![me; count * ranks]);
     // Of each as many.

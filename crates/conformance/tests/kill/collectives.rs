@@ -17,34 +17,60 @@ const SECOND: Duration = Duration::from_secs(1);
 /// The most steps of a member.
 const MAX_STEPS: usize = 20;
 
-/// A collective as `gasworks-ends` calls it, the steps that the victim has at least, by messages, and who the victim is on a board, if it is one for that.
-const KINDS: &[(&str, usize, Option<usize>)] = &[
-    ("broadcast", 3, Some(ROOT)),
-    ("broadcast-long", 7, None),
-    ("reduce", 3, Some(INNER)),
-    ("reduce-all", 5, Some(INNER)),
-    ("scan", 4, Some(INNER)),
-    ("gather", 3, Some(INNER)),
-    ("gather-each", 2, None),
-    ("scatter", 3, Some(ROOT)),
-    ("scatter-each", 2, None),
-    ("all-gather", 5, Some(INNER)),
-    ("all-to-all", 5, Some(INNER)),
-    ("all-to-all-each", 7, None),
-    ("team", 9, None),
+/// A collective as `gasworks-ends` calls it.
+struct Kind {
+    name: &'static str,
+    /// The steps that the victim has at least, by messages.
+    by_messages: Option<usize>,
+    /// Who the victim is on a board, and how many steps it has there at least.
+    on_a_board: Option<(usize, usize)>,
+}
+
+const fn kind(name: &'static str, by_messages: usize, on_a_board: Option<usize>) -> Kind {
+    let on_a_board = match on_a_board {
+        Some(victim) => Some((victim, POSTED_AND_THROUGH)),
+        None => None,
+    };
+    Kind { name, by_messages: Some(by_messages), on_a_board }
+}
+
+/// One that goes by pieces on a board.
+const fn pieces(name: &'static str, victim: usize, steps: usize) -> Kind {
+    Kind { name, by_messages: None, on_a_board: Some((victim, steps)) }
+}
+
+/// The steps of a short one on a board.
+const POSTED_AND_THROUGH: usize = 2;
+
+const KINDS: &[Kind] = &[
+    kind("broadcast", 3, Some(ROOT)),
+    kind("broadcast-long", 7, None),
+    kind("reduce", 3, Some(INNER)),
+    kind("reduce-all", 5, Some(INNER)),
+    kind("scan", 4, Some(INNER)),
+    kind("gather", 3, Some(INNER)),
+    kind("gather-each", 2, None),
+    kind("scatter", 3, Some(ROOT)),
+    kind("scatter-each", 2, None),
+    kind("all-gather", 5, Some(INNER)),
+    kind("all-to-all", 5, Some(INNER)),
+    kind("all-to-all-each", 7, None),
+    kind("team", 9, None),
+    pieces("broadcast-pieces", ROOT, 4),
+    pieces("gather-pieces", INNER, 4),
+    pieces("all-gather-pieces", INNER, 4),
+    pieces("scan-pieces", INNER, 4),
 ];
-/// The steps on a board: it has posted, and is through.
-const ON_BOARD: usize = 2;
 
 /// The cases.
 pub fn cases() -> impl Iterator<Item = Case> {
-    KINDS.iter().flat_map(|&(kind, steps, on_board)| {
-        let case = move |way: &str, by_messages, victim, steps| {
-            let job = Scenario::Collective { kind, by_messages, victim };
-            Case::new(format!("collective/{kind}/{way}"), move |log| at_each_step(log, job, steps))
+    KINDS.iter().flat_map(|&Kind { name, by_messages, on_a_board }| {
+        let case = move |way: &str, by_messages, (victim, steps)| {
+            let job = Scenario::Collective { kind: name, by_messages, victim };
+            Case::new(format!("collective/{name}/{way}"), move |log| at_each_step(log, job, steps))
         };
-        let by_messages = case("by-messages", true, INNER, steps);
-        [by_messages].into_iter().chain(on_board.map(|victim| case("on-a-board", false, victim, ON_BOARD)))
+        let by_messages = by_messages.map(|steps| case("by-messages", true, (INNER, steps)));
+        by_messages.into_iter().chain(on_a_board.map(|board| case("on-a-board", false, board)))
     })
 }
 
