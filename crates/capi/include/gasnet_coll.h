@@ -106,9 +106,10 @@ typedef enum {
 /* Work to overlap with a collective while it is tuned. */
 typedef void (*gasnet_coll_overlap_sample_work_t)(void *arg);
 
+/* A function's place in the table that gasnet_coll_init was given. */
+typedef gex_AM_Arg_t gasnet_coll_fn_handle_t;
 /* A function of the program's that combines elements of elem_size bytes. It is called for one result, of one operand to the left and one to the
    right, apart from both, on any thread. */
-typedef gex_AM_Arg_t gasnet_coll_fn_handle_t;
 typedef void (*gasnet_coll_reduce_fn_t)(void *results, size_t result_count, const void *left_operands, size_t left_count,
                                         const void *right_operands, size_t elem_size, int flags, int arg);
 typedef struct {

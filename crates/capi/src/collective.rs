@@ -7,7 +7,7 @@
 
 use crate::face::{Face, FaceMode, fail, went};
 use crate::known::Found;
-use crate::layout::{Event, ImageFn, Team};
+use crate::layout::{Event, RegisteredFn, Team};
 use crate::talk::may_talk;
 use gasworks_extended::collective::Combine;
 use gasworks_extended::team::{self, Meets, Start};
@@ -103,9 +103,9 @@ pub struct Reduction {
 pub(crate) enum ReductionFn {
     Built(Built),
     User(ReduceFn, *const c_void),
-    /// GASNet-1's, which writes one result at a time to a place of its own.
-    Image {
-        function: ImageFn,
+    /// GASNet-1's, which writes one result at a time to a place of its own, that is made when it is needed first.
+    Registered {
+        function: RegisteredFn,
         flags: c_int,
         arg: c_int,
         results: Vec<u128>,
@@ -134,7 +134,10 @@ impl Combine for Reduction {
                 unsafe { function(before.as_ptr().cast(), after.as_mut_ptr().cast(), count, *data) };
                 before.copy_from_slice(after);
             }
-            ReductionFn::Image { function, flags, arg, results } => {
+            ReductionFn::Registered { function, flags, arg, results } => {
+                if results.is_empty() {
+                    results.resize(element.div_ceil(size_of::<u128>()), 0);
+                }
                 let results: &mut [u8] = bytemuck::cast_slice_mut(results);
                 for (left, right) in before.chunks_exact_mut(element).zip(after.chunks_exact(element)) {
                     let (result, operands) = (results.as_mut_ptr(), [left.as_ptr(), right.as_ptr()]);
@@ -235,18 +238,11 @@ pub(crate) fn start<M: FaceMode>(meets: Meets) -> Start<M> {
 }
 
 /// Whether what a member has lies apart from where its result belongs, and not there. Else it ends the job.
-fn is_apart(call: &str, from: VolatileSlice<'_>, to: VolatileSlice<'_>) -> bool {
+pub(crate) fn is_apart(call: &str, from: VolatileSlice<'_>, to: VolatileSlice<'_>) -> bool {
     match from.as_ptr().addr().abs_diff(to.as_ptr().addr()) {
         0 => false,
         apart if apart >= from.len() => true,
         _ => fail(call, "source and destination overlap: they are one, or apart"),
-    }
-}
-
-/// Copies what a member has to where its result belongs, unless it lies there already.
-pub(crate) fn bring(call: &str, from: VolatileSlice<'_>, to: VolatileSlice<'_>) {
-    if is_apart(call, from, to) {
-        from.copy_to(to);
     }
 }
 

@@ -4,7 +4,7 @@
 //! As in the crate.
 
 use crate::known::{Endpoints, Found, Known, Teams};
-use crate::layout::{Client, Endpoint, Entry, FunctionEntry, PAIRS, RankInfo, Segment, Team};
+use crate::layout::{Client, Endpoint, Entry, PAIRS, RankInfo, ReduceFnEntry, Segment, Team};
 use crate::meeting::State;
 use crate::place::Before;
 use gasworks::{Agent, Job, Par, ParSync, Seq, ThreadMode};
@@ -120,7 +120,7 @@ pub struct Face<M: FaceMode> {
     /// The entries of C's handlers, by index.
     pub(crate) entries: Box<[OnceLock<Shown>; 256]>,
     /// The functions of GASNet-1's reductions.
-    pub(crate) functions: M::Lock<Vec<FunctionEntry>>,
+    pub(crate) functions: M::Lock<Vec<ReduceFnEntry>>,
     pub(crate) places: gasworks::Places,
     /// The ranks that share memory with this one.
     pub(crate) neighbours: Box<[RankInfo]>,

@@ -7,7 +7,7 @@
 
 use crate::collective::{Operands, Reduction, ReductionFn};
 use crate::face::{Face, FaceMode, fail};
-use crate::layout::{FunctionEntry, Team};
+use crate::layout::{ReduceFnEntry, Team};
 use gasworks_sync::Lock;
 use std::ffi::{c_int, c_uint, c_void};
 
@@ -22,7 +22,7 @@ const EXCLUSIVE: c_int = 1 << 16;
 ///
 /// # Safety
 /// capi.1: there is a number of images for each rank at `images`, if that is not null, and `count` entries at `functions`. images.1.
-pub unsafe fn init<M: FaceMode>(images: *const u32, functions: *const FunctionEntry, count: usize) {
+pub unsafe fn init<M: FaceMode>(images: *const u32, functions: *const ReduceFnEntry, count: usize) {
     const CALL: &str = "gasnet_coll_init";
     let face = M::slot().of(CALL);
     if !images.is_null() {
@@ -47,7 +47,7 @@ pub unsafe fn init<M: FaceMode>(images: *const u32, functions: *const FunctionEn
 ///
 /// # Safety
 /// capi.1: as the flags say.
-pub unsafe fn own<M: FaceMode>(
+pub unsafe fn own_address<M: FaceMode>(
     call: &str,
     team: *const Team,
     list: *const *mut c_void,
@@ -68,7 +68,7 @@ pub unsafe fn own<M: FaceMode>(
 
 /// Elements that a registered function combines.
 #[derive(Clone, Copy, Debug)]
-pub struct Elements {
+pub struct RegisteredElements {
     /// How the elements of an array lie: bytes of a block and before the first element, of what is read and of what is written.
     pub blocks: [usize; 4],
     /// Bytes of one.
@@ -81,7 +81,7 @@ pub struct Elements {
     pub arg: c_int,
 }
 
-impl<M: FaceMode> Operands<M> for Elements {
+impl<M: FaceMode> Operands<M> for RegisteredElements {
     fn reduction(&self, call: &str, face: &Face<M>) -> (Reduction, usize) {
         let &Self { blocks, size, count, function: place, arg } = self;
         if blocks != [0; 4] {
@@ -91,12 +91,11 @@ impl<M: FaceMode> Operands<M> for Elements {
             let place = usize::try_from(place).ok()?;
             functions.get(place).copied()
         });
-        let Some(FunctionEntry { function: Some(function), flags }) = entry else {
+        let Some(ReduceFnEntry { function: Some(function), flags }) = entry else {
             fail(call, format!("no function {place} was given to gasnet_coll_init"))
         };
-        // Where its results lie, apart from its operands, aligned for any type.
-        let results = vec![0u128; size.div_ceil(size_of::<u128>())];
-        let function = ReductionFn::Image { function, flags: (flags & NONCOMM) as c_int, arg, results };
+        let results = Vec::new();
+        let function = ReductionFn::Registered { function, flags: (flags & NONCOMM) as c_int, arg, results };
         Reduction::new(call, (size, count), function, flags & NONCOMM == 0)
     }
 }

@@ -258,15 +258,15 @@ pub struct Entry {
 
 /// `gasnet_coll_reduce_fn_t`: results and how many they are, operands to their left and how many they are, operands to their right, bytes of an
 /// element, the function's flags and the call's argument.
-pub type ImageFn =
+pub type RegisteredFn =
     unsafe extern "C" fn(*mut c_void, usize, *const c_void, usize, *const c_void, usize, c_int, c_int);
 
 /// `gasnet_coll_fn_entry_t`.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
-pub struct FunctionEntry {
+pub struct ReduceFnEntry {
     /// The function.
-    pub function: Option<ImageFn>,
+    pub function: Option<RegisteredFn>,
     /// `GASNET_COLL_NONCOMM`, or nothing.
     pub flags: c_uint,
 }

@@ -3,7 +3,7 @@
 //! # Invariants
 //! As in the crate, and collective.1 of [`crate::collective`].
 
-use crate::collective::{Operands, begins, bring, buffer, start};
+use crate::collective::{Operands, begins, buffer, is_apart, start};
 use crate::face::{Face, FaceMode, fail, went};
 use crate::known::Found;
 use crate::layout::{Event, Team};
@@ -203,7 +203,16 @@ pub unsafe fn all_to_all<M: FaceMode>(
     went(call, begun).0.into_bits() as Event
 }
 
-/// What members up to each have is combined, or up to the one before it; then the first's result is what it has, or with `spares` as it was.
+/// What the result of the first member of a scan is, before which there is nobody.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FirstResult {
+    /// What it has itself.
+    Own,
+    /// As it was.
+    Untouched,
+}
+
+/// What members up to each have is combined, or up to the one before it.
 ///
 /// # Safety
 /// capi.1; collective.1 until the event is done.
@@ -212,17 +221,18 @@ pub unsafe fn scan<M: FaceMode>(
     team: *const Team,
     (dest, source): Buffers,
     operands: impl Operands<M>,
-    with_own: bool,
-    (meets, spares): (Meets, bool),
+    (with_own, of_first): (bool, FirstResult),
+    meets: Meets,
 ) -> Event {
     let (face, known) = begins::<M>(call, team, None);
     let (reduction, len) = operands.reduction(call, face);
     // SAFETY: collective.1: C says so of both.
     let (bytes, own) = unsafe { (buffer(call, dest, len), buffer(call, source, len)) };
     // What the first has is its result where nobody is before it, and is not written.
-    let bytes = if spares && !with_own && known.team.own() == 0 { own } else { bytes };
-    bring(call, own, bytes);
+    let is_untouched = of_first == FirstResult::Untouched && !with_own && known.team.own() == 0;
+    let bytes = if is_untouched { own } else { bytes };
+    let own = is_apart(call, own, bytes).then_some(own);
     let (teams, _) = face.job.teams();
-    let begun = teams.begin_scan(face.engine(), &known.team, start(meets), bytes, with_own, reduction);
+    let begun = teams.begin_scan(face.engine(), &known.team, start(meets), (own, bytes), with_own, reduction);
     went(call, begun).0.into_bits() as Event
 }

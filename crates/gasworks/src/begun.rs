@@ -136,7 +136,7 @@ impl<'job, M: ThreadMode> Team<'job, M> {
         // SAFETY: begun.1: the collective keeps `values` until its event is done.
         let bytes = unsafe { bytes_in(&mut values) };
         let start = Start { keep: Some(M::keep(values)), ..Start::default() };
-        let begun = teams.begin_scan(engine, team, start, bytes, true, By::new(combine))?;
+        let begun = teams.begin_scan(engine, team, start, (None, bytes), true, By::new(combine))?;
         Ok(Event::new(engine, begun, |kept| kept.and_then(M::unkeep)))
     }
 

@@ -14,7 +14,7 @@
 //! - board.3: a member goes through rounds in any order, but none further than [`OPEN`] behind its oldest that is not over
 //!   ([`Board::may_begin`]). It says which is the last of those of which none before is missing, and beside it has a bit for each of those beyond.
 //! - board.4: who is going to sleep says so in the first member's cell, and looks again; who has posted something, or is through with a round, looks
-//!   whether anybody sleeps. Between the two each has a fence, so that one of them sees the other.
+//!   whether anybody sleeps: once for both, if it finishes the round right behind its post. Between the two each has a fence, so that one of them sees the other.
 //! - board.5: a cell is used by one group after the other, as its owner's [`Meeting`](crate::barrier::Meeting) is (barrier.3), and is made as good as
 //!   new with that.
 //! - board.6: in a round of pieces the first word of a member's line is its [`Progress`], which it alone writes. It fills the place of a piece, and
@@ -78,7 +78,7 @@ fn kind(len: usize) -> usize {
 /// With which rounds a member is through (board.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Through {
-    /// The last before which none is missing, modulo 2^32: members are never that far apart.
+    /// The last before which none is missing, modulo 2^32: members are never half as far apart.
     last: u32,
     /// A bit for each of the [`OPEN`] behind it.
     beyond: u32,
@@ -152,7 +152,9 @@ struct Line {
 pub struct Cell {
     /// A [`Through`].
     through: AtomicU64,
-    apart: [AtomicU64; 15],
+    /// Not 0 if the number of its last has left 32 bits.
+    wrapped: AtomicU64,
+    apart: [AtomicU64; 14],
     /// Counts nothing: its sleepers' bit is what matters.
     sleepers: EventCount,
     rest: [AtomicU64; 15],
@@ -169,6 +171,7 @@ impl Cell {
         let line = |_| Line { round: AtomicU64::new(0), what: AtomicU64::new(0), words: zeros() };
         Self {
             through: AtomicU64::new(0),
+            wrapped: AtomicU64::new(0),
             apart: zeros(),
             sleepers: EventCount::new(),
             rest: zeros(),
@@ -178,11 +181,13 @@ impl Cell {
 
     /// Makes it as good as new. Called by its owner, when its group has left (board.5).
     pub fn renew(&self) {
-        self.lines
-            .iter()
-            .map(|line| &line.round)
-            .chain([&self.through])
-            .for_each(|word| word.store(0, Relaxed));
+        // Lines that nobody can have posted in stay untouched, and so their pages.
+        let last = Through::of(self.through.load(Relaxed)).last;
+        let rounds = if self.wrapped.load(Relaxed) == 0 { u64::from(last) + OPEN } else { LINES };
+        for round in 1..=rounds.min(LINES) {
+            self.lines[(round % LINES) as usize].round.store(0, Relaxed);
+        }
+        [&self.through, &self.wrapped].iter().for_each(|word| word.store(0, Relaxed));
         self.sleepers.reset();
     }
 }
@@ -391,7 +396,10 @@ impl<'a> Board<'a> {
     pub fn finish(&self, round: u64) -> bool {
         self.wait_for_nothing(round);
         let advance = |word: u64| Some(Through::of(word).with(round)?.word());
-        let through = &self.cells[self.own].through;
+        let Cell { through, wrapped, .. } = self.cells[self.own];
+        if round > u64::from(u32::MAX) {
+            wrapped.store(1, Relaxed);
+        }
         // Release: what this thread has read, it has read; and so have those whose bits were there.
         if through.fetch_update(ord!("board.finish", Release), Relaxed, advance).is_err() {
             return self.has_sleepers();
@@ -475,6 +483,25 @@ mod tests {
             assert_eq!((through.last, through.before(last + 3)), (last as u32, 3));
         }
         assert!(last > 1 << 32, "they have not gone beyond");
+    }
+
+    /// Nothing of a round is left in a cell that is made new, however far its rounds were.
+    #[test]
+    fn nothing_of_any_round_is_left() {
+        for last in [0, 1, 5, LINES - OPEN, LINES, 3 * LINES + 7, (1 << 32) + 1] {
+            let (cell, mut bytes) = (Cell::new(), vec![0; Board::ROOM]);
+            let board = Board::new([(&cell, VolatileSlice::from_mut(&mut bytes))], 0).unwrap();
+            for round in (last + 1).saturating_sub(LINES).max(1)..=last + OPEN {
+                board.post(round, 1, &[]);
+            }
+            if let Some(before) = last.checked_sub(1) {
+                cell.through.store(Through { last: before as u32, beyond: 0 }.word(), Relaxed);
+                assert!(!board.finish(last));
+            }
+            cell.renew();
+            assert!(cell.lines.iter().all(|line| line.round.load(Relaxed) == 0), "after round {last}");
+            assert_eq!([&cell.through, &cell.wrapped].map(|word| word.load(Relaxed)), [0, 0]);
+        }
     }
 
     /// There is room for a round when all are through with the one that had its line, also where their number leaves 32 bits.

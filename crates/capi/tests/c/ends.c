@@ -273,7 +273,13 @@ static void barriers(void) {
 #define TO_ALL(type, len, count, op) gex_Coll_ReduceToAllNB(tm, words, words, type, len, count, op, NULL, NULL, 0)
 #define TO_ONE(type, len, op) gex_Coll_ReduceToOneNB(tm, 0, words, words, type, len, 1, op, NULL, NULL, 0)
 
+static void no_sum(void *results, size_t result_count, const void *left, size_t left_count, const void *right,
+                   size_t elem_size, int flags, int arg) {
+  (void)results, (void)result_count, (void)left, (void)left_count, (void)right, (void)elem_size, (void)flags, (void)arg;
+}
+
 static void collectives(void) {
+  gasnet_coll_fn_entry_t functions[1];
   const int local = GASNET_COLL_LOCAL | GASNET_COLL_IN_MYSYNC | GASNET_COLL_OUT_MYSYNC;
   const gasnet_image_t images[3] = {1, 2, 1};
   int64_t words[4] = {0, 0, 0, 0};
@@ -291,6 +297,10 @@ static void collectives(void) {
   if (is("images-two")) gasnet_coll_init(images, 0, NULL, 0, 0);
   if (is("images-no-table")) gasnet_coll_init(NULL, 0, NULL, 3, 0);
   if (is("images-no-function")) gasnet_coll_reduce(tm, 0, words, words, 0, 0, 8, 1, 2, 0, local);
+  functions[0].fnptr = no_sum;
+  functions[0].flags = 0;
+  if (is("images-too-much")) gasnet_coll_init(NULL, 0, functions, 1, 0);
+  if (is("images-too-much")) gasnet_coll_reduce(tm, 0, words, words, 0, 0, SIZE_MAX, 2, 0, 0, local); /* at images-too-much */
   if (is("images-offset")) gasnet_coll_reduce(tm, 0, words, words, 0, 8, 8, 1, 0, 0, local);
   if (is("images-no-list")) gasnet_coll_broadcastM(tm, NULL, 0, words, 8, local);
   if (is("images-neither")) gasnet_coll_broadcastM(tm, NULL, 0, words, 8, local & ~GASNET_COLL_LOCAL);

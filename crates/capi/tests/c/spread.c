@@ -237,6 +237,29 @@ static void registered(int flag) {
   CHECK(sums[0] == (int64_t)(me + 1) * me / 2);
 }
 
+/* Members that meet before a scan read when all have come: the first, who is late, writes what the others give. */
+static void late(void) {
+  const int flags = GASNET_COLL_LOCAL | GASNET_COLL_IN_ALLSYNC | GASNET_COLL_OUT_ALLSYNC | GASNET_COLL_INCLUSIVE_SCAN;
+  int64_t *own, sum = -1, wanted = 1, given;
+  void *there;
+  gex_Rank_t other;
+  CHECK(gex_Segment_QueryBound(tm, me, &there, NULL, NULL) == GASNET_OK);
+  own = (int64_t *)there;
+  *own = 1;
+  gex_Event_Wait(gex_Coll_BarrierNB(tm, 0));
+  if (me == 0) {
+    usleep(20000);
+    for (other = 1; other < size; other++) {
+      given = 10 + (int64_t)other;
+      CHECK(gex_Segment_QueryBound(tm, other, &there, NULL, NULL) == GASNET_OK);
+      gex_RMA_PutBlocking(tm, other, there, &given, sizeof(given), 0);
+    }
+  }
+  gasnet_coll_scan(tm, &sum, 0, 0, own, 0, 0, sizeof(sum), 1, 0, 5, flags);
+  for (other = 1; other <= me; other++) wanted += 10 + (int64_t)other;
+  CHECK(sum == wanted);
+}
+
 /* GASNet-1's, with members that meet before, behind or not. */
 static void older(void) {
   const int flags[] = {GASNET_COLL_IN_ALLSYNC | GASNET_COLL_OUT_ALLSYNC, GASNET_COLL_IN_MYSYNC | GASNET_COLL_OUT_MYSYNC,
@@ -281,6 +304,7 @@ static void older(void) {
   lists(GASNET_COLL_LOCAL);
   registered(GASNET_COLL_SINGLE);
   registered(GASNET_COLL_LOCAL);
+  late();
   CHECK(gasnet_coll_team_size(tm) == size && gasnet_coll_team_rank2node(tm, (int)me) == gasnet_mynode());
   CHECK(gasnet_coll_team_node2rank(tm, gasnet_mynode()) == me);
   CHECK(gasnet_coll_get_num_tree_classes(tm, GASNET_COLL_BROADCAST_OP) == 1);
@@ -320,12 +344,14 @@ int main(int argc, char **argv) {
   gex_EP_t ep;
   gex_TM_t everyone, half;
   gasnet_coll_fn_entry_t functions[2];
+  gex_Segment_t segment;
   CHECK(gex_Client_Init(&client, &ep, &everyone, "spread", &argc, &argv, GEX_FLAG_USES_GASNET1) == GASNET_OK);
   functions[0].fnptr = add;
   functions[0].flags = 0;
   functions[1].fnptr = combine;
   functions[1].flags = GASNET_COLL_NONCOMM;
   gasnet_coll_init(NULL, 0, functions, 2, 0);
+  CHECK(gex_Segment_Attach(&segment, everyone, 4096) == GASNET_OK);
   all(everyone);
   gex_TM_Split(&half, everyone, (int)(me % 2), -(int)me, NULL, 0, GEX_FLAG_TM_NO_SCRATCH);
   all(half);

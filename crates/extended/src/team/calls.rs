@@ -208,6 +208,24 @@ impl Teams {
         }
     }
 
+    /// Begins it once bytes are where it wants them: at once, or where its members meet first, when all have come.
+    fn begin_brought<M: CoreMode, X, S: Steps + Pieces + 'static, L: Schedule + 'static>(
+        &self,
+        engine: &Engine<M>,
+        team: &Team,
+        start: Start<M>,
+        brought: Option<(Place, Place)>,
+        plan: Plan<X, impl FnOnce(X) -> S, impl FnOnce(X) -> L>,
+    ) -> Begun<M> {
+        if !start.meets.first {
+            brought.into_iter().for_each(|(from, to)| from.copy_to(to));
+            return self.begin(engine, team, start, plan);
+        }
+        let Plan { what, algorithm, given, steps, schedule } = plan;
+        let schedule = |given| Brought::new(brought, schedule(given));
+        self.begin(engine, team, start, Plan { what, algorithm, given, steps, schedule })
+    }
+
     /// A collective on the board, with what a machine needs of it.
     fn of(&self, team: &Team, round: &Round<'_>) -> Of {
         self.at(team, round.before(), round.what())
@@ -350,7 +368,8 @@ impl Teams {
         self.run(engine, team, scan(team, VolatileSlice::from_mut(bytes), with_own, combine))
     }
 
-    /// As [`scan`](Self::scan); the event says when this rank's part is over. The bytes are in use until then.
+    /// As [`scan`](Self::scan); the event says when this rank's part is over. The bytes are in use until then. What this rank gives may lie elsewhere, apart:
+    /// it comes to `bytes` first.
     ///
     /// # Errors
     /// Those of [`scan`](Self::scan) that are known at once. What fails later a poll returns.
@@ -359,11 +378,12 @@ impl Teams {
         engine: &Engine<M>,
         team: &Team,
         start: Start<M>,
-        bytes: Place,
+        (own, bytes): (Option<Place>, Place),
         with_own: bool,
         combine: impl Combine + 'static,
     ) -> Begun<M> {
-        self.begin(engine, team, start, scan(team, bytes, with_own, combine))
+        let brought = own.map(|own| (own, bytes));
+        self.begin_brought(engine, team, start, brought, scan(team, bytes, with_own, combine))
     }
 
     /// The bytes of member `root` go to all members, each of which has room for as many. Collective: returns when this rank's part is over.
@@ -393,15 +413,8 @@ impl Teams {
         root: u32,
         (own, bytes): (Option<Place>, Place),
     ) -> Begun<M> {
-        let Plan { what, algorithm, given, steps, schedule } = broadcast(team, root, bytes);
-        let own = own.filter(|_| team.own() == root);
-        if !start.meets.first {
-            own.into_iter().for_each(|own| own.copy_to(bytes));
-            return self.begin(engine, team, start, Plan { what, algorithm, given, steps, schedule });
-        }
-        // Read when all have come.
-        let schedule = |()| Brought::new(own.map(|own| (own, bytes)), schedule(()));
-        self.begin(engine, team, start, Plan { what, algorithm, given, steps, schedule })
+        let brought = own.filter(|_| team.own() == root).map(|own| (own, bytes));
+        self.begin_brought(engine, team, start, brought, broadcast(team, root, bytes))
     }
 
     /// What all members have, as many bytes, is combined, and replaces it at member `root`, or at all members where that is `None`. Collective, as

@@ -372,6 +372,11 @@ const COLLECTIVES: &[Wrong] = &[
     ("images-two", "gasnet_coll_init: rank 1 has 2 images: one is what a rank can have", Same),
     ("images-no-table", "gasnet_coll_init: there is no table of 3 functions", Same),
     ("images-no-function", "gasnet_coll_reduce: no function 2 was given to gasnet_coll_init", Same),
+    (
+        "images-too-much",
+        "gasnet_coll_reduce: 2 elements of 18446744073709551615 bytes are more than there can be",
+        Same,
+    ),
     ("images-offset", "gasnet_coll_reduce: elements lie one behind the other at an address", Same),
     ("images-no-list", "gasnet_coll_broadcastM: there is no list of addresses", Same),
     (
