@@ -9,15 +9,17 @@ use crate::codes::refused;
 use crate::collective::agree;
 use crate::face::{Face, FaceMode, fail};
 use crate::job::give;
-use crate::known::{Created, Endpoints};
+use crate::kind;
+use crate::known::{Created, Endpoints, Publication};
 use crate::layout::{Client, ERR_BAD_ARG, ERR_RESOURCE, Endpoint, Flags, Kind, OK, PAIRS, Segment, Team};
 use crate::talk::may_talk;
-use crate::{barrier, event, kind};
 use gasworks::Part;
-use gasworks_core::Error;
+use gasworks_core::{Error, Members};
+use gasworks_extended::team;
 use gasworks_memory::{MemoryError, RegionHandle, Row};
 use gasworks_sync::Lock;
 use std::ffi::{c_int, c_uint, c_void};
+use std::sync::Arc;
 
 /// `GEX_EP_CAPABILITY_RMA`, and all that needs messages or teams, which are the first endpoint's.
 const RMA: c_uint = 1 << 0;
@@ -163,7 +165,7 @@ pub unsafe fn bind<M: FaceMode>(endpoint: *mut Endpoint, segment: *mut Segment) 
     bound.map_or_else(|what: String| refused(CALL, what, ERR_BAD_ARG), |()| OK)
 }
 
-/// `gex_EP_PublishBoundSegment`: makes endpoints known to all ranks, with what is bound to them. That of the first everybody knows since it was
+/// `gex_EP_PublishBoundSegment`: makes endpoints known to all members of a team, with what is bound to them. That of the first everybody knows since it was
 /// attached. Collective.
 ///
 /// # Safety
@@ -176,15 +178,16 @@ pub unsafe fn publish<M: FaceMode>(team: *const Team, list: *const *const Endpoi
     }
     may_talk::<M>(CALL);
     let known = face.team(CALL, team);
+    let members = known.members();
     let asked: Result<u64, String> = match count > 0 && list.is_null() {
         true => Err(format!("{count} endpoints at no address")),
         false => (0..count).try_fold(0, |asked, at| {
             // SAFETY: capi.1: `list` is not null, and C has as many endpoints there.
             let endpoint = unsafe { list.add(at).read() };
-            Ok(asked | face.asks(endpoint)?)
+            Ok(asked | face.asks(members, endpoint)?)
         }),
     };
-    // What is wrong here all members know, so that none waits for this one. The first endpoint's bit is free for that.
+    // What is wrong here all members know, so that none waits for this one. The first endpoint's bit is free for that. Nobody is through before all have come.
     let all = agree(CALL, face, &known.team, *asked.as_ref().unwrap_or(&WRONG));
     let asked = match asked {
         Ok(_) if all & WRONG != 0 => {
@@ -193,23 +196,11 @@ pub unsafe fn publish<M: FaceMode>(team: *const Team, list: *const *const Endpoi
         Ok(asked) => asked,
         Err(what) => return refused(CALL, what, ERR_BAD_ARG),
     };
-    let is_everyone = known.members().size() == face.job.ranks();
-    if all != 0 && !is_everyone {
-        return refused(
-            CALL,
-            "endpoints beyond the first are published to all ranks of the job",
-            ERR_RESOURCE,
-        );
-    }
-    if all != 0 {
-        face.settle(CALL);
-    }
     for number in (0..PAIRS).filter(|number| all >> number & 1 != 0) {
-        if let Err(error) = face.publish_one(number, asked >> number & 1 != 0) {
+        if let Err(error) = face.publish_one(&known.team, number, asked >> number & 1 != 0) {
             return refused(CALL, format!("endpoint {number}: {error}"), ERR_RESOURCE);
         }
     }
-    event::wait::<M>(barrier::begin::<M>(CALL, team));
     OK
 }
 
@@ -217,26 +208,35 @@ pub unsafe fn publish<M: FaceMode>(team: *const Team, list: *const *const Endpoi
 const WRONG: u64 = 1;
 
 impl<M: FaceMode> Face<M> {
-    /// The bit of an endpoint that is to be published, if it is not yet: what is published stays so. Or what is wrong with it.
-    fn asks(&self, endpoint: *const Endpoint) -> Result<u64, String> {
+    /// The bit of an endpoint that is to be published, if these members do not all know it yet: what is published stays so. Or what is wrong with it.
+    fn asks(&self, members: &Members, endpoint: *const Endpoint) -> Result<u64, String> {
         let number = self.endpoints.with(|endpoints| endpoints.number(endpoint));
         let number = number.ok_or_else(|| format!("{endpoint:p} is no endpoint of this rank"))?;
         // SAFETY: capi.2: endpoints stay; C binds a segment before it publishes.
         if number > 0 && unsafe { (*endpoint).segment.is_null() } {
             return Err(format!("endpoint {number} has no segment"));
         }
-        let is_new = number > 0 && self.region_of(number, self.job.rank()).is_none();
+        let is_known = |endpoints: &mut Endpoints| {
+            let published = endpoints.published.get(number).map_or(&[][..], Vec::as_slice);
+            published.iter().any(|publication| publication.tells(members))
+        };
+        let is_new = number > 0 && !self.endpoints.with(is_known);
         Ok(u64::from(is_new) << number)
     }
 
-    /// Makes the ranks' endpoints of a number a region, of which this rank gives its segment, if it takes part.
-    fn publish_one(&'static self, number: usize, takes_part: bool) -> Result<(), gasworks::Error> {
+    /// Makes the members' endpoints of a number a region, of which this rank gives its segment, if it takes part.
+    fn publish_one(
+        &'static self,
+        team: &Arc<team::Team>,
+        number: usize,
+        takes_part: bool,
+    ) -> Result<(), gasworks::Error> {
         let part = if takes_part {
             self.endpoints.with(|endpoints| part_of(endpoints, number))
         } else {
             Part::new(0)
         };
-        let region = self.job.create_region_of(part)?;
+        let region = self.job.create_region_among(team, part)?;
         let id = region.handle(0).id;
         let peers = self.engine().peers();
         let gone = || {
@@ -246,7 +246,7 @@ impl<M: FaceMode> Face<M> {
         let rows = peers.rows_in(id).ok_or_else(gone)?;
         self.endpoints.with(|endpoints| {
             let published = &mut endpoints.published[number];
-            published.push(id);
+            published.push(Publication { region: id, members: team.members().clone(), has_own: takes_part });
             if published.len() > 1 {
                 // Another thread may use the rows of the first publication: what is more than those have is the library's.
                 return;

@@ -3,7 +3,7 @@
 //! # Invariants
 //! As in the crate.
 
-use crate::known::{Endpoints, Found, Known, Teams};
+use crate::known::{Endpoints, Found, Known, Publication, Teams};
 use crate::layout::{Client, Endpoint, Entry, PAIRS, RankInfo, ReduceFnEntry, Segment, Team};
 use crate::meeting::State;
 use crate::place::Before;
@@ -233,8 +233,9 @@ impl<M: FaceMode> Face<M> {
     /// The region in which a rank's endpoint of a number is, if it was published.
     pub(crate) fn region_of(&self, number: usize, rank: u32) -> Option<RegionId> {
         let peers = self.engine().peers();
-        let is_there = |id: &&RegionId| peers.len_in(**id, rank).is_some_and(|len| len > 0);
-        self.endpoints.with(|endpoints| endpoints.published.get(number)?.iter().find(is_there).copied())
+        let is_there = |id: &RegionId| peers.len_in(*id, rank).is_some_and(|len| len > 0);
+        let find = |all: &[Publication]| all.iter().map(|publication| publication.region).find(is_there);
+        self.endpoints.with(|endpoints| find(endpoints.published.get(number)?))
     }
 
     /// The rank of the job to which a message goes that names a team or a pair, and a rank of it.

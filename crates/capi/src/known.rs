@@ -130,11 +130,27 @@ impl<M: ThreadMode> Teams<M> {
 pub(crate) struct Endpoints {
     /// This rank's, by their numbers.
     pub(crate) own: Vec<*mut Endpoint>,
-    /// The regions that endpoints of each number elsewhere are, one for each publication.
-    pub(crate) published: Vec<Vec<RegionId>>,
+    /// The publications of each number.
+    pub(crate) published: Vec<Vec<Publication>>,
     /// The segments that C has made, by where their objects lie.
     pub(crate) segments: BTreeMap<usize, Created>,
     pub(crate) gone: Gone<Segment>,
+}
+
+/// Endpoints of one number that members of a team have made known to each other: a region.
+pub(crate) struct Publication {
+    pub(crate) region: RegionId,
+    pub(crate) members: Arc<Members>,
+    /// Whether this rank's is among them.
+    pub(crate) has_own: bool,
+}
+
+impl Publication {
+    /// Whether all these know this rank's by it.
+    pub(crate) fn tells(&self, members: &Members) -> bool {
+        let has = |rank| self.members.member_of(rank).is_some();
+        self.has_own && (self.members.is_everyone() || *self.members == *members || members.iter().all(has))
+    }
 }
 
 /// A segment that C has made.
@@ -148,7 +164,8 @@ pub(crate) struct Created {
 impl Endpoints {
     /// The first, alone.
     pub(crate) fn first(endpoint: *mut Endpoint) -> Self {
-        let (published, segments, gone) = (vec![Vec::new(); PAIRS], BTreeMap::new(), Gone::default());
+        let published = std::iter::repeat_with(Vec::new).take(PAIRS).collect();
+        let (segments, gone) = (BTreeMap::new(), Gone::default());
         Self { own: vec![endpoint], published, segments, gone }
     }
 

@@ -7,7 +7,7 @@ use crate::{
     Agent, Config, Error, GlobalPtr, Networks, Places, Segment, Table, Team, ThreadMode, Transport, settings,
 };
 use bytemuck::Pod;
-use gasworks_bootstrap::{Bootstrap, host::Parts};
+use gasworks_bootstrap::Bootstrap;
 use gasworks_core::{self, Engine, Flow, Incoming, Name, WaitMode, flow, handlers::first_difference};
 use gasworks_extended::Barrier;
 use gasworks_extended::barrier::Way;
@@ -53,8 +53,6 @@ pub struct Job<M: ThreadMode> {
     everyone: Arc<gasworks_extended::team::Team>,
     bootstrap: <Par as Mode>::Lock<Box<dyn Bootstrap + Send>>,
     allocated: <Par as Mode>::Lock<u64>,
-    /// How many exchanges of regions there were.
-    exchanges: <Par as Mode>::Lock<u64>,
     /// How many ranks of a host share memory at most.
     together: u32,
     progress: <Par as Mode>::Lock<Option<ProgressThread>>,
@@ -175,7 +173,6 @@ impl<M: ThreadMode> Job<M> {
             everyone,
             bootstrap,
             allocated: Lock::new(0),
-            exchanges: Lock::new(0),
             together,
             progress: Lock::new(progress),
             _observation: observation,
@@ -305,15 +302,6 @@ impl<M: ThreadMode> Job<M> {
             self.engine.meet_segments(cards.iter())?;
         }
         Ok(self.engine.peers().len_of(self.rank()).unwrap_or(0))
-    }
-
-    /// An exchange by the launcher of what ranks say of a region. All have met before: who waits for the launcher handles no messages.
-    pub(crate) fn exchange_regions(&self, mine: &[u8]) -> Result<Parts, Error> {
-        // A label is used once.
-        let number = self.exchanges.with(|number| std::mem::replace(number, *number + 1));
-        let label = format!("gasworks.region.{number}");
-        let parts = self.bootstrap.with(|bootstrap| bootstrap.exchange(&label, mine));
-        parts.map_err(|cause| Error::Network { doing: "create a region", cause: Box::new(cause) })
     }
 
     /// A barrier of all ranks.

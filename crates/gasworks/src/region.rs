@@ -1,20 +1,25 @@
 //! Regions: memory that peers may name beside the segments, created while a job runs.
 
-use crate::{Agent, Error, GlobalPtr, Job, Part, ThreadMode};
+use crate::{Agent, Error, GlobalPtr, Job, Part, Team, ThreadMode};
 use bytemuck::Pod;
 use gasworks_core::View;
-use gasworks_memory::{Asked, MemoryError, RegionHandle, RegionId, Rights};
+use gasworks_extended::collective::Combine;
+use gasworks_extended::team;
+use gasworks_memory::{Asked, Generations, MemoryError, RegionHandle, RegionId, RegionTable, Rights};
+use std::sync::Arc;
 
 /// What comes before what a rank says of its part: whether it could be created.
 const CREATED: u8 = 0;
 const REFUSED: u8 = 1;
 
-/// A region of memory of each rank: what [`Job::create_region`] creates. Puts, gets, Longs and atomic operations reach the parts of all
-/// ranks by [places](Self::at) in them, as they do segments.
+/// A region of memory of each rank, or of each member of a team: what [`Job::create_region`] creates. Puts, gets, Longs and atomic operations reach the
+/// parts of all by [places](Self::at) in them, as they do segments.
 ///
 /// It stays until it is [withdrawn](Self::withdraw), or the job is dropped, whether or not this value is kept.
 pub struct Region<'job, M: ThreadMode> {
     job: &'job Job<M>,
+    /// Who has created it.
+    team: Arc<team::Team>,
     id: RegionId,
 }
 
@@ -24,13 +29,30 @@ impl<M: ThreadMode> std::fmt::Debug for Region<'_, M> {
     }
 }
 
+/// The largest of what members say of each column.
+struct Largest;
+
+impl Combine for Largest {
+    fn element(&self) -> usize {
+        size_of::<u16>()
+    }
+    fn combine(&mut self, before: &mut [u8], after: &mut [u8]) {
+        for (before, after) in before.as_chunks_mut().0.iter_mut().zip(after.as_chunks().0) {
+            *before = u16::from_le_bytes(*before).max(u16::from_le_bytes(*after)).to_le_bytes();
+        }
+    }
+    fn commutes(&self) -> bool {
+        true
+    }
+}
+
 impl<M: ThreadMode> Job<M> {
-    /// Creates a region, of which this rank's part is `len` bytes of zeroes. Collective: all ranks create and withdraw regions in the same
-    /// order, while no barrier is under way; the lengths may differ, and be 0. When it returns, each may use the parts of all.
+    /// Creates a region, of which this rank's part is `len` bytes of zeroes. Collective: all ranks call it, in the same order as other collectives of
+    /// [`everyone`](Self::everyone); the lengths may differ, and be 0. When it returns, each may use the parts of all.
     ///
     /// # Errors
-    /// The transport has no regions, 191 of them are in use, a rank lacks the memory, or creates regions in another order: then no rank has
-    /// the region. A rank that is at another collective call is waited for.
+    /// The transport has no regions, all 191 columns are in use, or a rank lacks the memory: then no rank has the region. A rank that is at another
+    /// collective call is waited for.
     pub fn create_region(&self, len: u64) -> Result<Region<'_, M>, Error> {
         self.create_region_with(len, Rights::all())
     }
@@ -51,25 +73,68 @@ impl<M: ThreadMode> Job<M> {
     ///
     /// # Errors
     /// Those of [`create_region`](Self::create_region). Memory that is given cannot be a part if it wraps around, is at address 0, overlaps a
-    /// segment or another region, or the network does not take it. What a rank gave is dropped then, or kept until the job is dropped.
+    /// segment or another region, or the network does not take it; but the very same bytes may be given again with the same rights. What a rank gave is
+    /// dropped then, or kept until the job is dropped.
     pub fn create_region_of(&self, part: Part) -> Result<Region<'_, M>, Error> {
+        self.create_region_among(self.teams().1, part)
+    }
+
+    /// As [`create_region_of`](Self::create_region_of), of the members of a team: collective among these. Other ranks have no part in it and know nothing of it. New
+    /// memory is for regions of all ranks.
+    ///
+    /// ```
+    /// # use gasworks::{Config, Job, Part, Seq, Table};
+    /// # fn main() -> Result<(), gasworks::Error> {
+    /// # let job = Job::<Seq>::open(Config::from_env()?, Table::new())?;
+    /// let agent = job.agent()?;
+    /// let half = job.everyone().split(&agent, Some(agent.rank() % 2), 0)?.expect("a rank with a colour has a team");
+    /// let region = job.create_region_on(&half, Part::of(Box::new([agent.rank(); 8])))?;
+    /// let last = half.rank_of(half.size() - 1).expect("the last member");
+    /// assert_eq!(agent.get_value::<u32>(region.at(last, 4, 1)?)?, last);
+    /// region.withdraw()?;
+    /// # drop((half, agent));
+    /// # job.close()
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`create_region_of`](Self::create_region_of); the team is another job's, or a member asks for new memory.
+    pub fn create_region_on(&self, team: &Team<'_, M>, part: Part) -> Result<Region<'_, M>, Error> {
+        let (engine, _, of) = team.parts();
+        match std::ptr::eq(engine, self.engine()) {
+            true => self.create_region_among(of, part),
+            false => Err(Error::OtherJob("the team")),
+        }
+    }
+
+    /// The same of a team as [`teams`](Self::teams) has it.
+    ///
+    /// # Errors
+    /// Those of [`create_region_on`](Self::create_region_on).
+    pub fn create_region_among(&self, team: &Arc<team::Team>, part: Part) -> Result<Region<'_, M>, Error> {
         let (asked, given) = part.asked();
-        let peers = self.engine().peers();
-        let id = peers.next_region().map_err(creating)?;
-        let region = Region { job: self, id };
-        self.meet()?;
-        let asked = self.exchange_regions(&encode(id, asked))?;
-        let asked = (0..).zip(asked.iter()).map(|(rank, theirs)| decode(id, rank, theirs));
-        let asked = asked.collect::<Result<Vec<_>, _>>()?;
-        let created = peers.create(id, &asked, given).map_err(creating);
-        let key = created.and_then(|()| Ok(self.engine().register_region(id)?));
-        let base = peers.own_in(id).as_ptr().addr() as u64;
-        let said = match &key {
+        let (peers, members) = (self.engine().peers(), team.members());
+        let mut region = Region { job: self, team: team.clone(), id: RegionId { index: 0, generation: 0 } };
+        region.id = region.agree(peers.generations().map_err(creating)?)?;
+        let said = region.tell(&encode(asked))?;
+        let mut all = vec![Asked { len: 0, rights: Rights::empty(), given: None }; peers.ranks() as usize];
+        for (rank, said) in members.iter().zip(&said) {
+            let cause = || Error::NoRegion { rank, cause: "it has not said what its part is to be".into() };
+            let asked = decode(said).ok_or_else(cause)?;
+            if members.size() < peers.ranks() && asked.given.is_none() && asked.len > 0 {
+                let cause = "new memory is for regions of all ranks, and this is one of a team".into();
+                return Err(Error::NoRegion { rank, cause });
+            }
+            all[rank as usize] = asked;
+        }
+        let created = peers.create(region.id, &all, given).map_err(creating);
+        let key = created.and_then(|()| Ok(self.engine().register_region(region.id)?));
+        let base = peers.own_in(region.id).as_ptr().addr() as u64;
+        let said = region.tell(&match &key {
             Ok(key) => [&[CREATED][..], &base.to_le_bytes(), key].concat(),
             Err(error) => [&[REFUSED][..], error.to_string().as_bytes()].concat(),
-        };
-        let all = self.exchange_regions(&said)?;
-        let refused = (0..).zip(all.iter()).find_map(|(rank, said)| match said.split_first() {
+        })?;
+        let refused = members.iter().zip(&said).find_map(|(rank, said)| match said.split_first() {
             Some((&REFUSED, cause)) => Some((rank, String::from_utf8_lossy(cause).into_owned())),
             _ if part_of(said).is_none() => Some((rank, "it did not say where its part is".into())),
             _ => None,
@@ -81,19 +146,55 @@ impl<M: ThreadMode> Job<M> {
             ended?;
             return Err(Error::NoRegion { rank, cause });
         }
-        if !peers.publish(id, all.iter().filter_map(part_of)) {
-            // So it is for all ranks, which end it together.
-            region.end(&key?)?;
+        let key = key?;
+        // Who is no member has a key that nobody uses.
+        let none = vec![0; key.len()];
+        let mut parts = vec![(0, &none[..]); peers.ranks() as usize];
+        for (rank, part) in members.iter().zip(&said) {
+            parts[rank as usize] = part_of(part).unwrap_or((0, &none));
+        }
+        if !peers.publish(region.id, parts.into_iter()) {
+            // So it is for all of them, which end it together.
+            region.end(&key)?;
             let cause = "the keys of the ranks' parts have different lengths".into();
             return Err(Error::NoRegion { rank: self.rank(), cause });
         }
         // A message to the region may be handled by another thread of a rank that has not come so far.
-        self.meet()?;
+        region.meet()?;
         Ok(region)
     }
 }
 
 impl<M: ThreadMode> Region<'_, M> {
+    /// What all who create it call it: each says what it can.
+    fn agree(&self, generations: Generations) -> Result<RegionId, Error> {
+        let (engine, teams) = (self.job.engine(), self.job.teams().0);
+        let mut all = generations.map(u16::to_le_bytes);
+        teams.reduce(engine, &self.team, None, all.as_flattened_mut(), Largest)?;
+        RegionTable::name_region(&all.map(u16::from_le_bytes)).map_err(creating)
+    }
+
+    /// All who create it have come.
+    fn meet(&self) -> Result<(), Error> {
+        let (engine, teams) = (self.job.engine(), self.job.teams().0);
+        Ok(teams.reduce(engine, &self.team, None, &mut [0; 2], Largest)?)
+    }
+
+    /// What each of those who create it says, in the order of the members.
+    fn tell(&self, said: &[u8]) -> Result<Vec<Vec<u8>>, Error> {
+        let (engine, teams) = (self.job.engine(), self.job.teams().0);
+        let mut lens = vec![[0; 8]; self.team.members().size() as usize];
+        let len = (said.len() as u64).to_le_bytes();
+        teams.all_gather(engine, &self.team, &len, lens.as_flattened_mut())?;
+        let lens: Vec<_> = lens.into_iter().map(|len| u64::from_le_bytes(len) as usize).collect();
+        let longest = lens.iter().copied().max().unwrap_or(0).max(1);
+        let mut own = said.to_vec();
+        own.resize(longest, 0);
+        let mut all = vec![0; longest * lens.len()];
+        teams.all_gather(engine, &self.team, &own, &mut all)?;
+        Ok(all.chunks_exact(longest).zip(lens).map(|(said, len)| said[..len].to_vec()).collect())
+    }
+
     /// The name of a rank's part.
     pub fn handle(&self, owner: u32) -> RegionHandle {
         RegionHandle { owner, id: self.id }
@@ -124,7 +225,7 @@ impl<M: ThreadMode> Region<'_, M> {
         Ok(GlobalPtr::new(rank, place))
     }
 
-    /// Ends the region and gives its memory back. Collective, as [`Job::create_region`]. Puts, gets and atomic operations that are under
+    /// Ends the region and gives its memory back. Collective among those who created it. Puts, gets and atomic operations that are under
     /// way are completed before; that Longs to it have been handled their senders are to know before they call this. Who uses a place in the
     /// region afterwards gets an error.
     ///
@@ -132,7 +233,7 @@ impl<M: ThreadMode> Region<'_, M> {
     /// A peer or the launcher fails, or the system refuses to take the memory.
     pub fn withdraw(self) -> Result<(), Error> {
         self.job.engine().drain()?;
-        self.job.meet()?;
+        self.meet()?;
         let key = self.key();
         self.end(&key)
     }
@@ -149,10 +250,10 @@ impl<M: ThreadMode> Region<'_, M> {
         let withdrawn = peers.withdraw(self.id).map_err(withdrawing);
         // No rank starts anything from now on, and what other threads had started is done.
         engine.drain()?;
-        self.job.meet()?;
+        self.meet()?;
         let deregistered = engine.deregister_region(key.to_vec());
         let unmapped = withdrawn.and_then(|()| peers.unmap(self.id).map_err(withdrawing));
-        self.job.meet()?;
+        self.meet()?;
         // In any case: all ranks have to agree on what is free.
         let freed = peers.free(self.id).map_err(withdrawing);
         deregistered?;
@@ -186,7 +287,7 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
     /// # Errors
     /// The region is of another job.
     pub fn on_region(&self, region: &Region<'job, M>) -> Result<Agent<'job, M>, Error> {
-        let (job, id) = (region.job, region.id);
+        let &Region { job, id, .. } = region;
         if !std::ptr::eq(self.engine(), job.engine()) {
             return Err(Error::OtherJob("the region"));
         }
@@ -215,28 +316,18 @@ fn part_of(said: &[u8]) -> Option<(u64, &[u8])> {
 }
 
 /// What a rank says that asks for a part of a region.
-fn encode(id: RegionId, asked: Asked) -> Vec<u8> {
-    let words = [RegionHandle { owner: 0, id }.to_words()[1..].to_vec(), vec![asked.rights.bits()]].concat();
-    let numbers = [asked.len].into_iter().chain(asked.given).flat_map(u64::to_le_bytes);
-    words.into_iter().flat_map(u32::to_le_bytes).chain(numbers).collect()
+fn encode(Asked { len, rights, given }: Asked) -> Vec<u8> {
+    let numbers = [rights.bits().into(), len].into_iter().chain(given);
+    numbers.flat_map(u64::to_le_bytes).collect()
 }
 
-/// What a rank asks for, if it is to create the same region.
-fn decode(id: RegionId, rank: u32, said: &[u8]) -> Result<Asked, Error> {
-    let mine = encode(id, Asked { len: 0, rights: Rights::empty(), given: None });
-    let wrong = || Error::NoRegion { rank, cause: format!("it is not about to create region {id}") };
-    // The first two words are the region's, then the rights, the length, and the address of what is given.
-    let (words, numbers) = said.split_at_checked(12).ok_or_else(wrong)?;
-    let (rights, numbers) = (words[8..].first_chunk(), numbers.as_chunks());
-    let (rights, (&[len, ref given @ ..], [])) = (rights.ok_or_else(wrong)?, numbers) else {
-        return Err(wrong());
-    };
-    if words[..8] != mine[..8] || given.len() > 1 {
-        return Err(wrong());
-    }
-    let rights = Rights::from_bits_truncate(u32::from_le_bytes(*rights));
-    let given = given.first().map(|start| u64::from_le_bytes(*start));
-    Ok(Asked { len: u64::from_le_bytes(len), rights, given })
+/// What a rank asks for.
+fn decode(said: &[u8]) -> Option<Asked> {
+    let (numbers, rest) = said.as_chunks();
+    let numbers: Vec<_> = numbers.iter().map(|number| u64::from_le_bytes(*number)).collect();
+    let (&[rights, len, ref given @ ..], []) = (&numbers[..], rest) else { return None };
+    let rights = Rights::from_bits_truncate(u32::try_from(rights).ok()?);
+    (given.len() <= 1).then(|| Asked { len, rights, given: given.first().copied() })
 }
 
 #[cfg(test)]
@@ -245,18 +336,21 @@ mod tests {
 
     #[test]
     fn what_is_asked_for_survives_the_way_and_nothing_else_does() {
-        let id = RegionId { index: 65, generation: 3 };
         let asked = Asked { len: 1 << 33, rights: Rights::READ, given: Some(4096) };
         let new = Asked { given: None, ..asked };
-        let said = encode(id, asked);
-        assert_eq!(decode(id, 1, &said).ok(), Some(asked));
-        assert_eq!(decode(id, 1, &said[..20]).ok(), Some(new));
-        for cut in (0..said.len()).filter(|&cut| cut != 20) {
-            assert!(decode(id, 1, &said[..cut]).is_err(), "cut at {cut}");
+        let said = encode(asked);
+        assert_eq!((decode(&said), decode(&encode(new))), (Some(asked), Some(new)));
+        for cut in (0..said.len()).filter(|&cut| cut != 16) {
+            assert!(decode(&said[..cut]).is_none(), "cut at {cut}");
         }
-        assert!(decode(id, 1, &[&said[..], &[0; 8]].concat()).is_err());
-        let other = RegionId { generation: 2, ..id };
-        let refused = decode(other, 1, &said).expect_err("another region").to_string();
-        assert_eq!(refused, "create a region: rank 1: it is not about to create region 65.2");
+        assert!(decode(&[&said[..], &[0; 8]].concat()).is_none());
+    }
+
+    #[test]
+    fn the_largest_of_each_column_is_what_all_can_create() {
+        let of = |words: [u16; 3]| words.map(u16::to_le_bytes);
+        let mut all = of([0, 7, u16::MAX]);
+        Largest.combine(all.as_flattened_mut(), of([3, 2, 0]).as_flattened_mut());
+        assert_eq!(all, of([3, 7, u16::MAX]));
     }
 }

@@ -64,7 +64,7 @@ impl<'job, M: ThreadMode> Team<'job, M> {
     }
 
     /// What its collectives go by.
-    pub(crate) fn parts(&self) -> (&'job Engine<M>, &team::Teams, &team::Team) {
+    pub(crate) fn parts(&self) -> (&'job Engine<M>, &team::Teams, &Arc<team::Team>) {
         (self.engine, self.teams, &self.team)
     }
 

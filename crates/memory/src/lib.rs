@@ -20,6 +20,6 @@ pub use error::MemoryError;
 pub use given::Given;
 pub use handle::{RegionHandle, RegionId, Rights};
 pub use table::{
-    Access, Asked, Grows, Growth, Largest, OwnRows, Peer, PeerFlags, RegionMemory, RegionTable, Row, Rows,
-    Watch,
+    Access, Asked, Generations, Grows, Growth, Largest, OwnRows, Peer, PeerFlags, RegionMemory, RegionTable,
+    Row, Rows, Watch,
 };

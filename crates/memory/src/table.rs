@@ -15,7 +15,7 @@ mod column;
 mod regions;
 
 pub use column::{OwnRows, Peer, PeerFlags, Row, Rows};
-pub use regions::{Asked, RegionMemory};
+pub use regions::{Asked, Generations, RegionMemory};
 
 use crate::{Given, MemoryError, RegionHandle, RegionId, Rights};
 use column::{Column, REACHED};
@@ -178,13 +178,29 @@ impl RegionTable {
         self
     }
 
-    /// Whether new regions can be created, and the name that the next one gets: the same on all ranks, if all create and withdraw regions in
-    /// the same order.
+    /// What this rank can create: ranks that create a region together name it by the largest of each column that any of them has said
+    /// ([`name_region`](Self::name_region)).
     ///
     /// # Errors
-    /// The transport has no regions, or all columns are in use.
+    /// The transport has no regions.
+    pub fn generations(&self) -> Result<Generations, MemoryError> {
+        self.regions.memory().map(|_| self.regions.generations())
+    }
+
+    /// The name of a region that ranks create who have said these generations.
+    ///
+    /// # Errors
+    /// No column is free on all of them.
+    pub fn name_region(generations: &Generations) -> Result<RegionId, MemoryError> {
+        regions::first_of(generations)
+    }
+
+    /// The name that a region would get which only this rank creates, or those that have created and withdrawn the same ones.
+    ///
+    /// # Errors
+    /// Those of [`generations`](Self::generations) and [`name_region`](Self::name_region).
     pub fn next_region(&self) -> Result<RegionId, MemoryError> {
-        self.regions.memory().and_then(|_| self.regions.next())
+        self.generations().and_then(|generations| Self::name_region(&generations))
     }
 
     /// Collective: creates a region of this name, of which each rank asks for a part, or gives it: this one `given`. Peers may be told of
@@ -196,7 +212,9 @@ impl RegionTable {
         if let Some(&Asked { len, .. }) = asked.iter().find(|asked| asked.len > RegionId::MAX_LEN) {
             return Err(MemoryError::RegionTooLarge { len });
         }
-        let checked = given.map(|given| self.check_given(&given).map(|()| given)).transpose();
+        let own = self.segments.own as usize;
+        let rights = asked.get(own).map_or(Rights::empty(), |asked| asked.rights);
+        let checked = given.map(|given| self.check_given(&given, rights).map(|()| given)).transpose();
         // Memory for the parts that nobody gives.
         let wanted =
             |asked: &Asked| Asked { len: if asked.given.is_some() { 0 } else { asked.len }, ..*asked };
@@ -210,13 +228,13 @@ impl RegionTable {
             }
         }
         // Only this rank has what it gives mapped.
-        if let (Some(own), Ok(Some(given))) = (peers.get_mut(self.segments.own as usize), &checked) {
+        if let (Some(own), Ok(Some(given))) = (peers.get_mut(own), &checked) {
             (own.mapped, own.len) = (given.bytes(), given.bytes().len() as u64);
             own.flags.insert(PeerFlags::MAPPED);
         }
         let counted = |peer: &&mut Peer| self.watch.is_some() && peer.flags.contains(PeerFlags::MAPPED);
         peers.iter_mut().filter(counted).for_each(|peer| peer.flags.toggle(REACHED));
-        self.regions.add(id, peers, asked)?;
+        self.regions.add(id, peers, asked, matches!(checked, Ok(Some(_))))?;
         // So the name is used up on this rank, too.
         result.inspect_err(|_| _ = self.regions.close(id))?;
         checked?.into_iter().for_each(|given| self.regions.keep(given));
@@ -224,13 +242,13 @@ impl RegionTable {
     }
 
     /// Whether memory can be a part of a region: there is such a range, and it is nothing that peers can name already.
-    fn check_given(&self, given: &Given) -> Result<(), MemoryError> {
+    fn check_given(&self, given: &Given, rights: Rights) -> Result<(), MemoryError> {
         let bytes = given.bytes();
         let (start, len) = (bytes.as_ptr().addr(), bytes.len());
         let cause = match () {
             () if start == 0 => "there is no memory at address 0".into(),
             () if start.checked_add(len).is_none() => "it wraps around".into(),
-            () => match (self.segments.overlapped(bytes), self.regions.overlapped(bytes)) {
+            () => match (self.segments.overlapped(bytes), self.regions.overlapped(bytes, rights)) {
                 (Some(rank), _) => format!("it overlaps the segment of rank {rank}"),
                 (None, Some(region)) => format!("it overlaps {region}"),
                 (None, None) => return Ok(()),

@@ -260,6 +260,68 @@ pub(super) fn mixed<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failure> {
     Ok(region.withdraw()?)
 }
 
+/// Of teams: those of even and odd ranks create as many regions as they like, apart, beside regions of all; and give the same memory to all then.
+pub(super) fn teams<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failure> {
+    let (agent, me) = (&stage.agent, stage.rank());
+    let everyone = stage.job.everyone();
+    let half = everyone
+        .split(agent, Some(me % 2), 0)?
+        .ok_or_else(|| Failure::Wrong("a rank with a colour has no team".into()))?;
+    let is_all = half.size() == stage.ranks();
+    let memory = lent();
+    let first = stage.job.create_region(LEN)?;
+    // The even ranks have more regions than the odd ones, so that each half calls its next one by a name of its own.
+    let further =
+        (0..2 - me % 2).map(|_| stage.job.create_region_on(&half, Part::of(vec![me; 4].into_boxed_slice())));
+    let further = further.collect::<Result<Vec<_>, _>>()?;
+    let region = stage.job.create_region_on(&half, part_at(&memory))?;
+    for to in half.iter() {
+        let (word, given) = (region.at(to, 8 * u64::from(me), 1)?, further[0].at::<u32>(to, 12, 1)?);
+        agent.put_value(word, u64::from(me) + 100)?;
+        let found = (agent.get_value::<u64>(word)?, agent.get_value::<u32>(given)?);
+        require!(found == (u64::from(me) + 100, to), "found {found:?} at rank {to}");
+    }
+    let other = (0..stage.ranks()).find(|rank| rank % 2 != me % 2);
+    if let Some(other) = other {
+        require!(region.len(other)? == 0, "rank {other} is no member and has a part");
+        let name = region.handle(other).to_string();
+        refused(
+            "a put to who is no member",
+            agent.put(region.at::<u8>(other, 0, 0)?, &[1]),
+            &[&name, "has no bytes"],
+        )?;
+    }
+    if !is_all {
+        let refused_new = stage.job.create_region_on(&half, Part::new(8));
+        refused("new memory of a team", refused_new, &["new memory is for regions of all ranks"])?;
+    }
+    // To all then, and by another name than either half would have it.
+    let again = stage.job.create_region_of(part_at(&memory))?;
+    let (next, previous) = (stage.next(), stage.previous());
+    agent.put_value(again.at(next, LEN - 8, 1)?, u64::from(me) + 7)?;
+    agent.barrier()?;
+    let found = (memory[WORDS - 1].load(Ordering::Relaxed), memory[me as usize].load(Ordering::Relaxed));
+    require!(found == (u64::from(previous) + 7, u64::from(me) + 100), "found {found:?} in what was given");
+    agent.barrier()?;
+    // With other rights, or as a part of it, it is given already.
+    let (rights, name) = (Rights::READ, region.handle(me).to_string());
+    refused(
+        "other rights",
+        stage.job.create_region_on(&half, part_at(&memory).with_rights(rights)),
+        &[&name, "overlaps"],
+    )?;
+    again.withdraw()?;
+    require!(
+        agent.get_value::<u64>(region.at(me, 8 * u64::from(me), 1)?)? == u64::from(me) + 100,
+        "it is withdrawn"
+    );
+    region.withdraw()?;
+    further.into_iter().try_for_each(Region::withdraw)?;
+    first.withdraw()?;
+    drop(ManuallyDrop::into_inner(memory));
+    Ok(())
+}
+
 /// What cannot be a part is an error on all ranks, which name the one that gave it; and what is right goes on.
 pub(super) fn wrong<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failure> {
     let (agent, me) = (&stage.agent, stage.rank());

@@ -261,6 +261,7 @@ pub fn cases<M: SuiteMode>() -> Vec<Case<M>> {
         case("region.given-longs", 1, given::longs),
         case("region.given-asleep", 1, given::asleep),
         case("region.given-by-some", 1, given::mixed),
+        case("region.given-on-teams", 1, given::teams),
         case("region.given-wrong", 1, given::wrong),
         case("region.given-refusals", 1, given::refusals),
         case("barrier.split-phase", 1, meet::split_phase),

@@ -56,6 +56,13 @@ const WITHDRAWN: u32 = 2;
 /// How many columns collective calls may give out.
 const COLUMNS: usize = (RegionId::LAST - RegionId::FIRST) as usize + 1;
 
+/// The generation of the next region in each column that collective calls may give out, `u16::MAX` where it can have none: of one rank, or, in each
+/// column, the largest that any of some ranks has said.
+pub type Generations = [u16; COLUMNS];
+
+/// In [`Generations`], of a column that has a region, or has had all that it can.
+const NO_GENERATION: u16 = u16::MAX;
+
 /// The regions of all ranks that one collective call created.
 #[derive(Debug)]
 struct Created {
@@ -63,6 +70,8 @@ struct Created {
     state: AtomicU32,
     column: Column,
     rights: Box<[Rights]>,
+    /// Whether this rank gave its part.
+    is_given: bool,
 }
 
 /// All regions beside the segments.
@@ -93,6 +102,17 @@ impl Default for Regions {
     }
 }
 
+/// No column can have a region.
+const NO_COLUMN: MemoryError = MemoryError::NoColumn { columns: COLUMNS as u32 };
+
+/// The first column's region, of those that can have one.
+pub(super) fn first_of(generations: &Generations) -> Result<RegionId, MemoryError> {
+    let all = (RegionId::FIRST..=RegionId::LAST).zip(generations);
+    all.map(|(index, &generation)| RegionId { index, generation })
+        .find(|id| id.generation != NO_GENERATION)
+        .ok_or(NO_COLUMN)
+}
+
 impl Regions {
     /// Has new regions get their memory from there.
     pub fn set_memory(&mut self, memory: Arc<dyn RegionMemory>) {
@@ -114,10 +134,17 @@ impl Regions {
         self.closed.store(true, Ordering::Release);
     }
 
-    /// What bytes overlap of regions that are not withdrawn, as they lie here.
-    pub fn overlapped(&self, bytes: RawSlice) -> Option<RegionHandle> {
-        let live = |created: &&Created| created.state.load(Ordering::Relaxed) != WITHDRAWN;
-        (RegionId::FIRST..=RegionId::LAST).filter_map(|index| self.latest(index)).filter(live).find_map(
+    /// What bytes overlap of regions that are not withdrawn, as they lie here; but what this rank gave is not in the way of itself, with the same rights.
+    pub fn overlapped(&self, bytes: RawSlice, rights: Rights) -> Option<RegionHandle> {
+        let is_same = |created: &Created| {
+            let own = created.column.own;
+            created.is_given
+                && created.column.mapped(own) == bytes
+                && created.rights.get(own as usize) == Some(&rights)
+        };
+        let is_there =
+            |created: &&Created| created.state.load(Ordering::Relaxed) != WITHDRAWN && !is_same(created);
+        (RegionId::FIRST..=RegionId::LAST).filter_map(|index| self.latest(index)).filter(is_there).find_map(
             |Created { id, column, .. }| Some(RegionHandle { owner: column.overlapped(bytes)?, id: *id }),
         )
     }
@@ -141,34 +168,40 @@ impl Regions {
         self.latest(id.index).filter(|created| created.id == id)
     }
 
-    /// The name that the next region gets: the same on all ranks, if all create and withdraw regions in the same order.
-    pub fn next(&self) -> Result<RegionId, MemoryError> {
+    /// The generation of the next region in each column.
+    pub fn generations(&self) -> Generations {
         let next = |index| match self.latest(index) {
-            None => Some(RegionId { index, generation: 0 }),
+            None => 0,
             Some(Created { id, state, .. }) if state.load(Ordering::Relaxed) == WITHDRAWN => {
-                Some(RegionId { index, generation: id.generation.checked_add(1)? })
+                id.generation.saturating_add(1)
             }
-            Some(_) => None,
+            Some(_) => NO_GENERATION,
         };
-        let columns = COLUMNS as u32;
-        (RegionId::FIRST..=RegionId::LAST).find_map(next).ok_or(MemoryError::NoColumn { columns })
+        std::array::from_fn(|column| next(RegionId::FIRST + column as u8))
     }
 
     /// Adds a region that is not published, of which peers are mapped as [`RegionMemory::create`] says.
-    pub fn add(&self, id: RegionId, peers: Vec<Peer>, asked: &[Asked]) -> Result<(), MemoryError> {
+    pub fn add(
+        &self,
+        id: RegionId,
+        peers: Vec<Peer>,
+        asked: &[Asked],
+        is_given: bool,
+    ) -> Result<(), MemoryError> {
         let created = Created {
             id,
             state: AtomicU32::new(PENDING),
             column: Column::new(peers),
             rights: asked.iter().map(|asked| asked.rights).collect(),
+            is_given,
         };
         let latest = self.latest.get_or_init(|| (0..COLUMNS).map(|_| AtomicU32::new(0)).collect());
         self.count.with(|count| {
             let number = *count + 1;
-            let slot = self.slot(number).filter(|_| self.next() == Ok(id));
-            let (slot, of) = slot
-                .zip(latest.get(usize::from(id.index - RegionId::FIRST)))
-                .ok_or(MemoryError::NoColumn { columns: COLUMNS as u32 })?;
+            let column = usize::from(id.index.wrapping_sub(RegionId::FIRST));
+            let is_free = self.generations().get(column).is_some_and(|&next| next <= id.generation);
+            let slot = self.slot(number).filter(|_| is_free && id.generation < NO_GENERATION);
+            let (slot, of) = slot.zip(latest.get(column)).ok_or(NO_COLUMN)?;
             let _ = slot.set(created);
             of.store(number, Ordering::Release);
             *count = number;

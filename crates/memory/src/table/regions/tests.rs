@@ -217,6 +217,39 @@ fn columns_are_used_again_and_are_not_more_than_there_are() {
     assert!(table.withdraw(next).is_err(), "it was there before");
 }
 
+/// Ranks that have created other regions before name one that all can create.
+#[test]
+fn ranks_agree_on_a_column_that_is_free_on_all() {
+    let asked = [Asked { len: 8, rights: Rights::all(), given: None }; RANKS as usize];
+    let (one, other) = (table(false), table(false));
+    let create = |table: &RegionTable| {
+        let id = table.next_region().expect("there are columns");
+        table.create(id, &asked, None).expect("there is memory");
+        id
+    };
+    let (first, second) = (create(&one), create(&one));
+    one.withdraw(first).expect("it is there");
+    for _ in 0..2 {
+        let id = create(&other);
+        other.withdraw(id).expect("it is there");
+    }
+    let agreed = |tables: [&RegionTable; 2]| {
+        let [mut all, theirs] = tables.map(|table| table.generations().expect("there are regions"));
+        all.iter_mut().zip(theirs).for_each(|(most, generation)| *most = generation.max(*most));
+        RegionTable::name_region(&all)
+    };
+    let named = agreed([&one, &other]).expect("there are columns");
+    assert_eq!(named, RegionId { generation: 2, ..first }, "the second has had two there");
+    for table in [&one, &other] {
+        assert_eq!(table.create(named, &asked, None), Ok(()));
+    }
+    // The next column is in use on one of them.
+    assert_eq!(agreed([&one, &other]), Ok(RegionId { index: second.index + 1, generation: 0 }));
+    let older = RegionId { generation: 1, ..first };
+    let columns = u32::from(RegionId::LAST - RegionId::FIRST) + 1;
+    assert_eq!(one.create(older, &asked, None), Err(MemoryError::NoColumn { columns }));
+}
+
 #[test]
 fn keys_of_a_region_go_with_it() {
     let table = table(false);
@@ -322,6 +355,13 @@ fn what_cannot_be_given_is_refused_and_the_region_is_there_to_be_ended() {
         let id = table.next_region().expect("there are columns");
         assert_eq!(table.create(id, &given(len as u64), Some(at(start, len))), Ok(()), "{len} bytes");
     }
+    // The very same bytes may be given again, with the same rights.
+    let twice = table.next_region().expect("there are columns");
+    assert_eq!(table.create(twice, &given(32), Some(at(first.wrapping_add(16), 32))), Ok(()));
+    let reads: Vec<_> = given(32).into_iter().map(|asked| Asked { rights: Rights::READ, ..asked }).collect();
+    let id = table.next_region().expect("there are columns");
+    let refused = table.create(id, &reads, Some(at(first.wrapping_add(16), 32))).expect_err("other rights");
+    assert!(refused.to_string().contains(&overlaps), "{refused}");
     // What was withdrawn may be given again.
     table.withdraw(whole).expect("it is there");
     let again = table.next_region().expect("there are columns");
