@@ -9,18 +9,32 @@ use gasworks_memory::{MemoryError, OwnRows, RegionHandle, RegionId, RegionTable,
 use gasworks_sync::VolatileSlice;
 use std::sync::Arc;
 
-/// A team's members, and the rows of their segments: the table's own for everyone, copies for others.
+/// The most members of a stride whose rows are copied.
+const MAX_COPIED: u32 = 256;
+
+/// A team's members, and the rows of their segments: the table's own for everyone, copies for others. A stride of more than [`MAX_COPIED`] members has no copies, so that
+/// its memory does not grow with its size: the slow path finds its members' rows in the table.
 #[derive(Debug)]
 pub struct TeamRows<'a> {
     members: Arc<Members>,
     peers: &'a RegionTable,
     own: Option<OwnRows<'a>>,
+    stride: Option<Stride<'a>>,
+}
+
+/// Where the rows of a stride's members are: the table's rows, the first member's rank, and how far on each next one's is.
+#[derive(Clone, Copy, Debug)]
+struct Stride<'a> {
+    rows: Rows<'a>,
+    first: Rank,
+    step: i32,
+    size: u32,
 }
 
 impl<'a> TeamRows<'a> {
     /// Of all ranks of this table.
     pub fn everyone(peers: &'a RegionTable) -> Self {
-        Self { members: Arc::new(Members::everyone(peers.ranks())), peers, own: None }
+        Self { members: Arc::new(Members::everyone(peers.ranks())), peers, own: None, stride: None }
     }
 
     /// Of members who are ranks of this table.
@@ -32,8 +46,15 @@ impl<'a> TeamRows<'a> {
         if let Some((member, rank)) = (0..).zip(members.iter()).find(|&(_, rank)| rank >= ranks) {
             return Err(TeamError::NoSuchRank { member, rank: rank.into(), ranks });
         }
-        let own = if members.is_everyone() { None } else { Some(peers.rows_of(members.iter())) };
-        Ok(Self { members, peers, own })
+        let (own, stride) = match (members.is_everyone(), members.as_stride()) {
+            (true, _) => (None, None),
+            (false, Some((first, step))) if members.size() > MAX_COPIED => {
+                let stride = Stride { rows: peers.rows(), first, step, size: members.size() };
+                (Some(peers.rows_of([])), Some(stride))
+            }
+            (false, _) => (Some(peers.rows_of(members.iter())), None),
+        };
+        Ok(Self { members, peers, own, stride })
     }
 
     /// The members.
@@ -85,10 +106,25 @@ impl<'a> View<'a> {
         self.rows
     }
 
+    /// The number of members.
+    #[inline]
+    pub fn size(&self) -> u32 {
+        self.of.map_or(self.rows.count(), |of| of.members.size())
+    }
+
     /// Whether a number is that of a member and of its rank alike.
     #[inline(always)]
     pub(crate) fn is_direct(&self, member: u32) -> bool {
         member < self.direct
+    }
+
+    /// [`RemoteAddr::open`] for a member of a stride, by the table's row of its rank. `None` for all others.
+    #[inline(never)]
+    pub fn open_by_stride(&self, member: u32, offset: u64, len: usize) -> Option<VolatileSlice<'a>> {
+        let Stride { rows, first, step, size } = self.of?.stride?;
+        // Every member is a rank, whose number is one of 32 bits, whichever way it is reached.
+        let rank = first.wrapping_add_signed(step.wrapping_mul(member.cast_signed()));
+        if member < size { rows.open(rank, offset, len) } else { None }
     }
 
     /// An offset in a member's segment.
@@ -165,7 +201,9 @@ impl<'a> RemoteAddr<'a> {
     /// `len` bytes there, where load and store reach them and nothing else is to be done.
     #[inline(always)]
     pub fn open(&self, len: usize) -> Option<VolatileSlice<'a>> {
-        self.view.rows.open(self.member, self.offset, len)
+        let open = self.view.rows.open(self.member, self.offset, len);
+        // By a branch, so that who finds it does not look at whether there was another way.
+        if open.is_some() { open } else { self.view.open_by_stride(self.member, self.offset, len) }
     }
 
     /// The member's rank, and the place in its memory.

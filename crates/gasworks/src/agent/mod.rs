@@ -69,7 +69,7 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
 
     /// The number of ranks; on a team, of its members.
     pub fn ranks(&self) -> u32 {
-        self.view.rows().count()
+        self.view.size()
     }
 
     /// The largest payload of a Medium to any rank, in bytes.

@@ -73,7 +73,13 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
     #[cold]
     #[inline(never)]
     fn put_value_far<T: Pod>(&self, target: GlobalPtr<T>, value: T) -> Result<(), Error> {
-        self.put(target, &[value])
+        match self.view.open_by_stride(target.rank(), target.offset(), size_of::<T>()) {
+            Some(place) => {
+                place.write(bytemuck::bytes_of(&value));
+                Ok(())
+            }
+            None => self.put_far(target.cast(), bytemuck::bytes_of(&value)),
+        }
     }
 
     /// Gets one value.
@@ -94,9 +100,11 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
     #[cold]
     #[inline(never)]
     fn get_value_far<T: Pod>(&self, source: GlobalPtr<T>) -> Result<T, Error> {
-        let mut got = [T::zeroed()];
-        self.get(source, &mut got)?;
-        let [value] = got;
+        let mut value = T::zeroed();
+        match self.view.open_by_stride(source.rank(), source.offset(), size_of::<T>()) {
+            Some(place) => place.read(bytemuck::bytes_of_mut(&mut value)),
+            None => self.get_far(source.cast(), bytemuck::bytes_of_mut(&mut value))?,
+        }
         Ok(value)
     }
 
