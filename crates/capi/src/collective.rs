@@ -9,7 +9,8 @@ use crate::face::{Face, FaceMode, fail, went};
 use crate::known::Found;
 use crate::layout::{Event, RegisteredFn, Team};
 use crate::talk::may_talk;
-use gasworks_extended::collective::Combine;
+use gasworks_core::WordOp;
+use gasworks_extended::collective::{Combine, Numbers};
 use gasworks_extended::team::{self, Meets, Start};
 use gasworks_memory::atomic::{Ops, Type};
 use gasworks_sync::{RawSlice, VolatileSlice};
@@ -40,52 +41,6 @@ const USER_TYPE: c_uint = 1 << 6;
 const USER: c_uint = 1 << 30;
 const USER_NC: c_uint = 1 << 31;
 
-/// Combines elements of a type of C's.
-pub(crate) type Built = fn(&mut [u8], &[u8]);
-
-/// How elements of a type are combined, if they can be so.
-fn built(of: Type, op: Ops) -> Option<Built> {
-    fn each<T: bytemuck::Pod>(before: &mut [u8], after: &[u8], combine: impl Fn(T, T) -> T) {
-        let after = bytemuck::cast_slice::<u8, T>(after);
-        for (before, &after) in bytemuck::cast_slice_mut::<u8, T>(before).iter_mut().zip(after) {
-            *before = combine(*before, after);
-        }
-    }
-    macro_rules! integer {
-        ($t:ty) => {
-            match op {
-                Ops::AND => Some(|a, b| each::<$t>(a, b, |a, b| a & b)),
-                Ops::OR => Some(|a, b| each::<$t>(a, b, |a, b| a | b)),
-                Ops::XOR => Some(|a, b| each::<$t>(a, b, |a, b| a ^ b)),
-                Ops::ADD => Some(|a, b| each::<$t>(a, b, <$t>::wrapping_add)),
-                Ops::MULT => Some(|a, b| each::<$t>(a, b, <$t>::wrapping_mul)),
-                Ops::MIN => Some(|a, b| each::<$t>(a, b, <$t>::min)),
-                Ops::MAX => Some(|a, b| each::<$t>(a, b, <$t>::max)),
-                _ => None,
-            }
-        };
-    }
-    macro_rules! float {
-        ($t:ty) => {
-            match op {
-                Ops::ADD => Some(|a, b| each::<$t>(a, b, |a, b| a + b)),
-                Ops::MULT => Some(|a, b| each::<$t>(a, b, |a, b| a * b)),
-                Ops::MIN => Some(|a, b| each::<$t>(a, b, <$t>::min)),
-                Ops::MAX => Some(|a, b| each::<$t>(a, b, <$t>::max)),
-                _ => None,
-            }
-        };
-    }
-    match of {
-        Type::I32 => integer!(i32),
-        Type::U32 => integer!(u32),
-        Type::I64 => integer!(i64),
-        Type::U64 => integer!(u64),
-        Type::F32 => float!(f32),
-        Type::F64 => float!(f64),
-    }
-}
-
 /// What a reduction or a scan combines.
 pub trait Operands<M: FaceMode> {
     /// How the elements are combined, and how many bytes they are.
@@ -101,7 +56,7 @@ pub struct Reduction {
 
 /// What combines elements.
 pub(crate) enum ReductionFn {
-    Built(Built),
+    Numbers(Numbers),
     User(ReduceFn, *const c_void),
     /// GASNet-1's, which writes one result at a time to a place of its own, that is made when it is needed first.
     Registered {
@@ -124,10 +79,17 @@ impl Combine for Reduction {
         self.commutes
     }
 
+    fn word_op(&self) -> Option<WordOp> {
+        match &self.function {
+            ReductionFn::Numbers(numbers) => numbers.word_op(),
+            _ => None,
+        }
+    }
+
     fn combine(&mut self, before: &mut [u8], after: &mut [u8]) {
         let element = self.element;
         match &mut self.function {
-            ReductionFn::Built(built) => built(before, after),
+            ReductionFn::Numbers(numbers) => numbers.combine(before, after),
             ReductionFn::User(function, data) => {
                 let count = before.len() / element;
                 // SAFETY: collective.1: both are as many elements, aligned for any, and borrowed, the second exclusively.
@@ -185,8 +147,8 @@ impl<M: FaceMode> Operands<M> for Elements {
                 None => fail(call, "there is no function for GEX_OP_USER"),
             },
             (_, None) => fail(call, format!("the operation {op:#x} is none for GEX_DT_USER: GEX_OP_USER is")),
-            (_, Some(known)) => match built(known, Ops::from_bits_retain(op)) {
-                Some(built) => ReductionFn::Built(built),
+            (_, Some(known)) => match Numbers::new(known, Ops::from_bits_retain(op)) {
+                Some(numbers) => ReductionFn::Numbers(numbers),
                 None => fail(call, format!("the operation {op:#x} is none for the type {of:#x}")),
             },
         };
@@ -214,9 +176,7 @@ pub(crate) fn begins<M: FaceMode>(
 pub(crate) fn agree<M: FaceMode>(call: &str, face: &Face<M>, team: &team::Team, bits: u64) -> u64 {
     let mut all = bits.to_le_bytes();
     let (teams, _) = face.job.teams();
-    let or: Built = |before, after| before.iter_mut().zip(after).for_each(|(to, from)| *to |= from);
-    let (reduction, _) = Reduction::new(call, (all.len(), 1), ReductionFn::Built(or), true);
-    went(call, teams.reduce(face.engine(), team, None, &mut all, reduction));
+    went(call, teams.reduce(face.engine(), team, None, &mut all, Numbers::OR));
     u64::from_le_bytes(all)
 }
 

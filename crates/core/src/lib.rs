@@ -53,7 +53,7 @@ pub use team::{Members, TeamError};
 pub use view::{RemoteAddr, TeamRows, View};
 pub use wire::{
     Arrived, Attributes, Bell, Class, Limits, Reservation, SharedBarrier, SharedTeam, TeamBarriers, Wait,
-    Wire, WireError,
+    Wire, WireError, WordOp, WordReduction,
 };
 
 use gasworks_sync::{Mode, Par, ParSync, Seq};

@@ -326,6 +326,10 @@ pub trait Wire<M: Mode> {
     /// # Errors
     /// [`WireError::Corrupt`].
     fn arm(&self) -> Result<Duration, WireError>;
+    /// The network's reduction of words, if it has one.
+    fn reduction(&self) -> Option<&dyn WordReduction> {
+        None
+    }
     /// Whether all that this rank has sent has arrived, as far as it is the transport's to see to that. Whoever moves messages
     /// without the sender's help keeps this.
     fn is_settled(&self) -> bool {
@@ -334,6 +338,30 @@ pub trait Wire<M: Mode> {
     /// No rank will send anything any more: they have met, and were settled before. What others may write to is given up when
     /// the transport is dropped after this, and stays where it is if it is dropped without.
     fn closed(&self) {}
+}
+
+/// An operation by which a network reduces words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WordOp {
+    /// Bitwise and.
+    And,
+    /// Bitwise or.
+    Or,
+    /// Bitwise exclusive or.
+    Xor,
+    /// The sum modulo 2^64.
+    Add,
+}
+
+/// A network's reduction of words: engines of its NICs combine a word of every rank, or of the first rank of every neighbourhood. It does one reduction at a time, to which
+/// the ranks contribute in the same order. The next poll reports that a reduction failed.
+pub trait WordReduction {
+    /// The number of ranks that contribute: all, or the first one of each neighbourhood.
+    fn participants(&self) -> u32;
+    /// Contributes this rank's word to the next reduction.
+    fn contribute(&self, op: WordOp, word: u64);
+    /// The result of the reduction that this rank has contributed to last, once it is there.
+    fn result(&self) -> Option<u64>;
 }
 
 /// A barrier of all ranks that the transport has: in shared memory where all share it, or by a network's own means. One thread of a

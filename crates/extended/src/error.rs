@@ -47,6 +47,14 @@ pub enum Error {
         /// The operations that are none.
         operations: Ops,
     },
+    /// An operation by which numbers of a type are not combined.
+    #[error("a reduction by {operation:?} of numbers of type {of:?}: there is none")]
+    NoReduction {
+        /// What is to be combined.
+        of: Type,
+        /// The operation.
+        operation: Ops,
+    },
     /// An operation that is not one of its domain's.
     #[error(
         "atomic {operation:?} on a word of type {of:?}: its domain was made for {made_for:?} on {domain_of:?}"

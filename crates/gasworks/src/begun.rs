@@ -7,8 +7,9 @@
 use crate::collective::By;
 use crate::event::Event;
 use crate::pointer::bytes_of;
-use crate::{Agent, Error, Team, ThreadMode};
+use crate::{Agent, Atomic, AtomicOps, Error, Team, ThreadMode};
 use bytemuck::Pod;
+use gasworks_extended::collective::Combine;
 use gasworks_extended::team::{Lengths, Start};
 use gasworks_sync::{RawSlice, VolatileSlice};
 
@@ -86,7 +87,34 @@ impl<'job, M: ThreadMode> Team<'job, M> {
         values: Vec<T>,
         combine: impl FnMut(T, T) -> T + Send + 'static,
     ) -> Result<Event<'job, M, Vec<T>>, Error> {
-        self.begin_combined(Some(root), values, combine)
+        self.begin_combined(Some(root), values, By::new(combine))
+    }
+
+    /// Begins a [`reduce_by`](Self::reduce_by); gives what [`begin_reduce`](Self::begin_reduce) does.
+    ///
+    /// # Errors
+    /// Those of [`begin_broadcast`](Self::begin_broadcast); numbers of this type are not combined so.
+    pub fn begin_reduce_by<T: Atomic>(
+        &self,
+        _agent: &Agent<'_, M>,
+        root: u32,
+        values: Vec<T>,
+        op: AtomicOps,
+    ) -> Result<Event<'job, M, Vec<T>>, Error> {
+        self.begin_combined(Some(root), values, self.numbers::<T>(op)?)
+    }
+
+    /// Begins a [`reduce_all_by`](Self::reduce_all_by).
+    ///
+    /// # Errors
+    /// Those of [`begin_reduce_by`](Self::begin_reduce_by).
+    pub fn begin_reduce_all_by<T: Atomic>(
+        &self,
+        _agent: &Agent<'_, M>,
+        values: Vec<T>,
+        op: AtomicOps,
+    ) -> Result<Event<'job, M, Vec<T>>, Error> {
+        self.begin_combined(None, values, self.numbers::<T>(op)?)
     }
 
     /// Begins a [`reduce_all`](Self::reduce_all).
@@ -102,20 +130,20 @@ impl<'job, M: ThreadMode> Team<'job, M> {
         values: Vec<T>,
         combine: impl FnMut(T, T) -> T + Send + 'static,
     ) -> Result<Event<'job, M, Vec<T>>, Error> {
-        self.begin_combined(None, values, combine)
+        self.begin_combined(None, values, By::new(combine))
     }
 
     fn begin_combined<T: Pod + Send + Sync>(
         &self,
         root: Option<u32>,
         mut values: Vec<T>,
-        combine: impl FnMut(T, T) -> T + Send + 'static,
+        combine: impl Combine + 'static,
     ) -> Result<Event<'job, M, Vec<T>>, Error> {
         let (engine, teams, team) = self.parts();
         // SAFETY: begun.1: the collective keeps `values` until its event is done.
         let bytes = unsafe { bytes_in(&mut values) };
         let start = Start { keep: Some(M::keep(values)), ..Start::default() };
-        let begun = teams.begin_reduce(engine, team, start, root, (bytes, bytes), By::new(combine))?;
+        let begun = teams.begin_reduce(engine, team, start, root, (bytes, bytes), combine)?;
         Ok(Event::new(engine, begun, |kept| kept.and_then(M::unkeep)))
     }
 

@@ -1,8 +1,8 @@
 //! What all members of a team do together.
 
-use crate::{Agent, Error, Team, ThreadMode};
+use crate::{Agent, Atomic, AtomicOps, Error, Team, ThreadMode};
 use bytemuck::Pod;
-use gasworks_extended::collective::Combine;
+use gasworks_extended::collective::{Combine, Numbers};
 use gasworks_extended::team::Lengths;
 
 /// Combines values by a closure.
@@ -94,6 +94,58 @@ impl<M: ThreadMode> Team<'_, M> {
         combine: impl FnMut(T, T) -> T + Send,
     ) -> Result<(), Error> {
         self.combined(None, values, combine)
+    }
+
+    /// As [`reduce`](Self::reduce), of numbers, by an operation that both sides know by its name.
+    ///
+    /// # Errors
+    /// Those of [`broadcast`](Self::broadcast); numbers of this type are not combined so.
+    pub fn reduce_by<T: Atomic>(
+        &self,
+        _agent: &Agent<'_, M>,
+        root: u32,
+        values: &mut [T],
+        op: AtomicOps,
+    ) -> Result<(), Error> {
+        self.reduced(Some(root), values, op)
+    }
+
+    /// As [`reduce_all`](Self::reduce_all), of numbers, by an operation that both sides know by its name: a
+    /// single integer of all ranks is combined by engines of the network, where these were asked for (`GASNET_BARRIER=GNICE` over Aries).
+    ///
+    /// ```
+    /// # use gasworks::{AtomicOps, Config, Job, Seq, Table};
+    /// # fn main() -> Result<(), gasworks::Error> {
+    /// # let job = Job::<Seq>::open(Config::from_env()?, Table::new())?;
+    /// let agent = job.agent()?;
+    /// let mut sum = [agent.rank()];
+    /// job.everyone().reduce_all_by(&agent, &mut sum, AtomicOps::ADD)?;
+    /// assert_eq!(sum, [agent.ranks() * (agent.ranks() - 1) / 2]);
+    /// # job.close()
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`reduce_by`](Self::reduce_by).
+    pub fn reduce_all_by<T: Atomic>(
+        &self,
+        _agent: &Agent<'_, M>,
+        values: &mut [T],
+        op: AtomicOps,
+    ) -> Result<(), Error> {
+        self.reduced(None, values, op)
+    }
+
+    fn reduced<T: Atomic>(&self, root: Option<u32>, values: &mut [T], op: AtomicOps) -> Result<(), Error> {
+        let (engine, teams, team) = self.parts();
+        Ok(teams.reduce(engine, team, root, bytemuck::cast_slice_mut(values), self.numbers::<T>(op)?)?)
+    }
+
+    /// How numbers of a type are combined; if they are not, this rank has its turn all the same.
+    pub(crate) fn numbers<T: Atomic>(&self, operation: AtomicOps) -> Result<Numbers, Error> {
+        let (engine, teams, team) = self.parts();
+        let refused = || gasworks_extended::Error::NoReduction { of: T::OF, operation };
+        Ok(Numbers::new(T::OF, operation).ok_or_else(|| teams.refuse(engine, team, refused()))?)
     }
 
     /// What each member has comes to member `root`, one's behind the other's, as many values of each: `all` has room for them there, and is not looked at

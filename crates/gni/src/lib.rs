@@ -37,6 +37,7 @@ mod talk;
 mod udreg;
 #[allow(unsafe_code)]
 mod wire;
+mod words;
 
 pub use barrier::GniBarrier;
 pub use domain::Chip;

@@ -7,7 +7,7 @@
 //!   (kept.1); the engines of a job are dropped with or before the table.
 
 use crate::barrier::{BY_ENGINES, GniBarrier};
-use crate::domain::{Chip, Domain, Network, Place, Wanted};
+use crate::domain::{Chip, Domain, EngineOf, Network, Place, Wanted};
 use crate::error::{GniError, code_name};
 use crate::handle::Handle;
 use crate::kept::{Closed, Kept};
@@ -456,20 +456,26 @@ fn meet<M: CoreMode>(
         .map_err(|code| GniError::Register { len: all.len(), code: code_name(code) })?;
     kill_point!("gni.open.registered");
     let region = Region::new(messages);
-    let engine = if by_engines && leader == me { u64::from(domain.take_engine()?) } else { NO_ENGINE };
+    let (mut engine, mut further) = (NO_ENGINE, NO_ENGINE);
+    if by_engines && leader == me {
+        engine = domain.take_engine(EngineOf::Barrier)?.into();
+        // The barrier does without it, where the NIC has no other: then nobody uses one.
+        further = domain.take_engine(EngineOf::Words).map_or(NO_ENGINE, u64::from);
+    }
     let alike = alike(&layout, &boxes, settings.engines_below);
     let (job, nic) = (domain.job(), domain.address().into());
-    let mine = [job, nic, leader.into(), region.address(0), handle.words[0], handle.words[1], engine];
+    let mine =
+        [job, nic, leader.into(), region.address(0), handle.words[0], handle.words[1], engine, further];
     let mine: Vec<u8> = mine.iter().chain(&alike).flat_map(|word| word.to_le_bytes()).collect();
     let cards = bootstrap.exchange("gni.cards", &mine)?;
     let ranks = bootstrap.size() as usize;
     let (mut homes, mut addresses) = (Vec::with_capacity(ranks), Vec::with_capacity(ranks));
-    let mut leaders = Vec::new();
+    let (mut leaders, mut further_engines) = (Vec::new(), Vec::new());
     for (rank, theirs) in (0..).zip(cards.iter()) {
         let differs = |what: &str| GniError::Differs { rank, what: what.into() };
         let (words, rest) = theirs.as_chunks();
         let words: Vec<u64> = words.iter().map(|word| u64::from_le_bytes(*word)).collect();
-        let (&[of, nic, leads, address, first, second, engine, ref theirs @ ..], true) =
+        let (&[of, nic, leads, address, first, second, engine, further, ref theirs @ ..], true) =
             (words.as_slice(), rest.is_empty())
         else {
             return Err(differs("has sent a card of another length"));
@@ -492,6 +498,7 @@ fn meet<M: CoreMode>(
                 ));
             }
             leaders.push((rank, engine as u32));
+            further_engines.push((rank, further));
         } else if leads > u64::from(rank)
             || leaders.binary_search_by_key(&leads, |(rank, _)| u64::from(*rank)).is_err()
         {
@@ -501,9 +508,15 @@ fn meet<M: CoreMode>(
         homes.push(Home { address, handle: Handle { words: [first, second] } });
     }
     domain.meet(addresses.into());
+    let have_further = by_engines && further_engines.iter().all(|(_, engine)| *engine != NO_ENGINE);
     if let Some(me) = leaders.iter().position(|(rank, _)| by_engines && *rank == me) {
         // All have done so before any gives something: they tell each other of their segments in between.
-        domain.join_tree(&Place { ranks: &leaders, me, radix: settings.engines_below as usize })?;
+        let radix = settings.engines_below as usize;
+        domain.join_tree(EngineOf::Barrier, &Place { ranks: &leaders, me, radix })?;
+        if have_further {
+            let ranks: Vec<_> = further_engines.iter().map(|&(rank, engine)| (rank, engine as u32)).collect();
+            domain.join_tree(EngineOf::Words, &Place { ranks: &ranks, me, radix })?;
+        }
     }
     kill_point!("gni.open.met");
     let mailboxes = Mailboxes::new(boxes, given, MESSAGE_FLAGS, closed.clone());
@@ -533,6 +546,7 @@ fn meet<M: CoreMode>(
         flags: settings.memory_flags(),
         me,
         by_engines,
+        participants: if have_further { leaders.len() as u32 } else { 0 },
         auxiliary: (all, handle),
         closed,
         _memory: memory,

@@ -219,7 +219,7 @@ const ENGINES: Setting = row(
     Kind::Boolean,
     "1",
     "",
-    "whether collective engines may be used, of which Aries has some: by the barrier GNICE, where GASNET_BARRIER asks for it",
+    "whether collective engines may be used, of which Aries has some: by the barrier GNICE, and by reductions of a word, where GASNET_BARRIER asks for it",
 );
 const ENGINES_BESIDE_MEMORY: Setting = row(
     "GASNET_USE_CE_PSHM",

@@ -15,7 +15,10 @@ use crate::talk::Granules;
 use crate::udreg::Use;
 use gasworks_core::message::MAX_HEAD;
 use gasworks_core::wire::head_of;
-use gasworks_core::{Arrived, Attributes, Class, CoreMode, Name, Rank, Reservation, Wait, Wire, WireError};
+use gasworks_core::{
+    Arrived, Attributes, Class, CoreMode, Name, Rank, Reservation, Wait, Wire, WireError, WordOp,
+    WordReduction,
+};
 use gasworks_gni_sys::{
     GNI_MEM_READ_ONLY, GNI_RC_ALIGNMENT_ERROR, GNI_RC_INVALID_PARAM, GNI_RC_PERMISSION_ERROR, gni_return_t,
 };
@@ -87,6 +90,8 @@ pub(crate) struct Shared<M: CoreMode> {
     pub me: Rank,
     /// Whether the barrier goes by collective engines.
     pub by_engines: bool,
+    /// The number of ranks with a second engine, for reductions of words: all that meet over the network, or none.
+    pub participants: u32,
     pub chip: Chip,
     pub attributes: Attributes,
     pub abilities: Abilities,
@@ -195,6 +200,21 @@ fn room_of(ticket: [u64; 2]) -> Room {
     Room::Request { ticket: rest as u32, slot: (rest >> 32) as u16, granules, beside: flags & 2 != 0 }
 }
 
+/// By engines of Aries.
+impl<M: CoreMode> WordReduction for GniWire<M> {
+    fn participants(&self) -> u32 {
+        self.0.participants
+    }
+
+    fn contribute(&self, op: WordOp, word: u64) {
+        self.0.with(|messages| messages.begin_words(op, word));
+    }
+
+    fn result(&self) -> Option<u64> {
+        self.0.with(|messages| messages.words_result())
+    }
+}
+
 impl<M: CoreMode> Wire<M> for GniWire<M> {
     fn attributes(&self) -> Attributes {
         self.0.attributes
@@ -276,6 +296,10 @@ impl<M: CoreMode> Wire<M> for GniWire<M> {
                 None => NAP,
             }
         }))
+    }
+
+    fn reduction(&self) -> Option<&dyn WordReduction> {
+        (self.0.participants > 0).then_some(self)
     }
 
     fn is_settled(&self) -> bool {

@@ -2,7 +2,7 @@
 
 use super::pattern::{Random, check, made, tag};
 use super::{Failure, Stage, SuiteMode, require};
-use gasworks::{Error, Par, Team};
+use gasworks::{Atomic, AtomicOps, Error, Par, Team};
 
 /// Lengths around what is sent eagerly, what fits into a message, what goes at a time, and what goes on a board in one piece.
 const LENGTHS: [usize; 12] = [0, 1, 8, 513, 4096, 4097, 16_384, 16_385, 40_000, 65_536, 65_537, 200_001];
@@ -85,6 +85,74 @@ pub(super) fn reduce<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failure> 
         }
     }
     Ok(stage.agent.barrier()?)
+}
+
+/// Numbers of a type that is named, by operations that are: those of one word a network's engines may combine, also several that are under way, and beside a barrier.
+pub(super) fn numbers<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failure> {
+    fn both<M: SuiteMode, T: Atomic + PartialEq + std::fmt::Debug>(
+        stage: &Stage<'_, M>,
+        team: &Team<'_, M>,
+        op: AtomicOps,
+        of: impl Fn(u32) -> T,
+        combine: impl Fn(T, T) -> T,
+    ) -> Result<(), Failure> {
+        let wanted = (0..team.size()).map(&of).reduce(combine);
+        for count in [1, 3] {
+            let mut values = vec![of(team.member()); count];
+            team.reduce_all_by(&stage.agent, &mut values, op)?;
+            require!(
+                values.iter().all(|value| Some(*value) == wanted),
+                "{op:?} of {count}: {values:?}, not {wanted:?}"
+            );
+            let mut values = vec![of(team.member()); count];
+            let root = team.size() - 1;
+            team.reduce_by(&stage.agent, root, &mut values, op)?;
+            let wanted =
+                if team.member() == root { wanted } else { Some(of(root)).and(Some(of(team.member()))) };
+            require!(
+                values.iter().all(|value| Some(*value) == wanted),
+                "{op:?} of {count} to one: {values:?}"
+            );
+        }
+        Ok(())
+    }
+    let agent = &stage.agent;
+    for team in teams(stage)? {
+        let bits = |member: u32| 0xF0F0_1234_8000_FFFFu64.rotate_left(member);
+        both(stage, &team, AtomicOps::AND, bits, |a, b| a & b)?;
+        both(stage, &team, AtomicOps::OR, bits, |a, b| a | b)?;
+        both(stage, &team, AtomicOps::XOR, bits, |a, b| a ^ b)?;
+        both(stage, &team, AtomicOps::ADD, bits, u64::wrapping_add)?;
+        both(stage, &team, AtomicOps::MAX, bits, u64::max)?;
+        both(stage, &team, AtomicOps::ADD, |member| i32::MAX - member as i32, i32::wrapping_add)?;
+        both(stage, &team, AtomicOps::MIN, |member| 5 - i64::from(member), i64::min)?;
+        both(stage, &team, AtomicOps::XOR, |member| 0x8000_0001u32.rotate_left(member), |a, b| a ^ b)?;
+        both(stage, &team, AtomicOps::ADD, |member| f64::from(member) + 0.5, |a, b| a + b)?;
+        let ops = [AtomicOps::ADD, AtomicOps::OR, AtomicOps::ADD, AtomicOps::MAX];
+        let begun = (0..)
+            .zip(ops)
+            .map(|(which, op)| team.begin_reduce_all_by(agent, vec![u64::from(team.member()) + which], op));
+        let begun = begun.collect::<Result<Vec<_>, _>>()?;
+        agent.barrier()?;
+        let mut last = [team.member()];
+        team.reduce_all_by(agent, &mut last, AtomicOps::MAX)?;
+        require!(last == [team.size() - 1], "the last member is {last:?}");
+        // The latest first.
+        for (which, (op, event)) in [0u64, 1, 2, 3].into_iter().zip(ops.into_iter().zip(begun)).rev() {
+            let members = (0..u64::from(team.size())).map(|member| member + which);
+            let wanted = match op {
+                AtomicOps::ADD => members.sum(),
+                AtomicOps::OR => members.fold(0, |all, member| all | member),
+                _ => members.max().unwrap_or(0),
+            };
+            let found = event.wait(agent)?;
+            require!(found == [wanted], "{op:?}, number {which}: {found:?}, not {wanted}");
+        }
+        let wrong = team.reduce_all_by(agent, &mut [1.5f32], AtomicOps::AND).err();
+        let said = wrong.map(|error| error.to_string()).unwrap_or_default();
+        require!(said.contains("there is none"), "bits of numbers with a fraction: {said:?}");
+    }
+    Ok(agent.barrier()?)
 }
 
 /// Blocks of all lengths to and from each member, and between all; as many for each, and others for each.

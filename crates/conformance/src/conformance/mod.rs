@@ -282,6 +282,7 @@ pub fn cases<M: SuiteMode>() -> Vec<Case<M>> {
         case("team.wrong", 1, teams::wrong),
         case("collective.broadcast", 1, collectives::broadcast),
         case("collective.reduce", 1, collectives::reduce),
+        case("collective.numbers", 1, collectives::numbers),
         case("collective.blocks", 1, collectives::blocks),
         case("collective.scans", 1, collectives::scans),
         case("collective.ahead", 1, collectives::ahead),

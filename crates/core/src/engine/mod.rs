@@ -42,7 +42,7 @@ use crate::handlers::Handlers;
 use crate::observe::{LongWait, LongWaits, Observer};
 use crate::router::Router;
 use crate::view::View;
-use crate::{Category, CoreMode, Error, Limits, Rank};
+use crate::{Category, CoreMode, Error, Limits, Rank, Wire, WordReduction};
 use credit::Account;
 use failure::Failure;
 use gasworks_memory::RegionTable;
@@ -179,6 +179,11 @@ impl<M: CoreMode> Engine<M> {
     #[inline]
     pub fn ranks(&self) -> u32 {
         self.peers.ranks()
+    }
+
+    /// The reduction of words that a network has, if one does.
+    pub fn reduction(&self) -> Option<&dyn WordReduction> {
+        self.router.wires().find_map(Wire::reduction)
     }
 
     /// Where each rank's segment is.

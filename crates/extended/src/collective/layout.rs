@@ -51,6 +51,15 @@ impl Layout {
         self.starts[neighbourhood as usize + 1] - self.starts[neighbourhood as usize]
     }
 
+    /// How many members there are in so many neighbourhoods, from one on, around.
+    pub fn size_of_some(&self, first: u32, count: u32) -> u32 {
+        let (all, before, end) = (self.count(), self.starts[first as usize], first + count);
+        match end.checked_sub(all) {
+            None => self.starts[end as usize] - before,
+            Some(end) => self.members.len() as u32 - before + self.starts[end as usize],
+        }
+    }
+
     /// The neighbourhood of a member, and which of its members that is.
     pub fn place_of(&self, member: u32) -> (u32, u32) {
         let position = self.positions[member as usize];
@@ -73,6 +82,12 @@ mod tests {
         let layout = Layout::new(&Members::everyone(6), &[7, 3, 7, 7, 3, 5]).expect("three of six");
         assert_eq!((layout.count(), layout.is_in_order()), (3, false));
         assert_eq!([0, 1, 2].map(|number| layout.size_of(number)), [3, 2, 1]);
+        for first in 0..3 {
+            for count in 0..=3 {
+                let each = (first..first + count).map(|number| layout.size_of(number % 3));
+                assert_eq!(layout.size_of_some(first, count), each.sum::<u32>(), "{count} from {first}");
+            }
+        }
         for member in 0..6 {
             let (neighbourhood, at) = layout.place_of(member);
             assert_eq!(layout.member(neighbourhood, at), member);

@@ -4,8 +4,8 @@
 //! - `buffers`: memory of the library's own for that, which is used again.
 //! - `part`: one rank's part in a collective: a schedule that goes on step by step. `reused`: machines of those that are begun.
 //! - `round`: where a rank is on its team's board. `short`: collectives that are no more than that. `long`: those that go there by pieces.
-//! - `layout`: where members are.
-//! - `exchange`: all hear what all say. `tree`: from one to all, and from all to one. `spread`: from each its own, and `bruck`: short ones by way of others. `scan`: from all before each.
+//! - `layout`: where members are, if in several neighbourhoods.
+//! - `exchange`: all hear what all say. `tree`: from one to all, and from all to one; `word`: of a word, by the network's own means. `spread`: from each its own, and `bruck`: short ones by way of others. `scan`: from all before each.
 //!
 //! A team's collectives are numbered in the order in which its members call them, which is the same on all; several may be under way.
 
@@ -16,6 +16,7 @@ mod exchange;
 mod layout;
 mod long;
 pub mod matching;
+mod numbers;
 mod part;
 mod reused;
 mod round;
@@ -23,12 +24,13 @@ mod scan;
 mod short;
 mod spread;
 mod tree;
+mod word;
 
 use crate::Error;
 use crate::event::{self, Event, Kept};
 use bytes::Stop;
 use gasworks_core::observe::Observer;
-use gasworks_core::{CoreMode, Engine, Machine, Name, OpId, Rank, Turned};
+use gasworks_core::{CoreMode, Engine, Machine, Name, OpId, Rank, Turned, WordOp};
 use gasworks_sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use gasworks_sync::{Lock, Mode, Par, kill_point};
 use part::{Io, Part};
@@ -44,6 +46,7 @@ pub(crate) use exchange::{Appended, Between, Brought, Exchange};
 pub(crate) use layout::Layout;
 pub(crate) use long::{Long, Pieces, has_parts, has_pieces, is_reduced_by_pieces, is_scanned_by_pieces};
 pub use matching::TeamNumber;
+pub use numbers::Numbers;
 #[cfg(test)]
 pub(crate) use part::Sender;
 pub(crate) use part::{Either, Of, Schedule};
@@ -52,6 +55,7 @@ pub(crate) use scan::Scan;
 pub(crate) use short::{Combined, Copies, MAX_POST, OnBoard, Short, Steps, is_combined};
 pub(crate) use spread::{AllToAll, AnyAllToAll, Blocks, Gather, Scatter};
 pub(crate) use tree::{AnyReduce, Broadcast, Reduce, ReduceAll};
+pub(crate) use word::TicketQueue;
 
 /// Every so many collectives of a team its members meet, so that none is further ahead of another.
 const WINDOW: u32 = 16;
@@ -195,6 +199,11 @@ pub trait Combine: Send {
     /// Whether it makes no difference which of the two comes first.
     fn commutes(&self) -> bool {
         false
+    }
+
+    /// What does the same to elements of 4 or 8 bytes as words, beginning with the lowest bits, if there is such a thing.
+    fn word_op(&self) -> Option<WordOp> {
+        None
     }
 }
 

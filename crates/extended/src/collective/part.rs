@@ -5,7 +5,7 @@ use super::bytes::{Bytes, Stop};
 use super::layout::Layout;
 use super::matching::{CLEAR_TO_SEND, EAGER, Matching, PIECE, Step, TeamNumber, WORDS};
 use super::round::{Round, What, Which};
-use gasworks_core::{Category, CoreMode, Engine, Error, Members, Outgoing, Rank, SharedTeam};
+use gasworks_core::{Category, CoreMode, Engine, Error, Members, Outgoing, Rank, SharedTeam, WordReduction};
 use gasworks_sync::atomic::AtomicU32;
 use gasworks_sync::{VolatileSlice, kill_point};
 use std::sync::Arc;
@@ -67,6 +67,10 @@ impl<A: Schedule, B: Schedule> Schedule for Either<A, B> {
 pub(crate) trait Sender {
     fn try_request(&self, to: Rank, message: &Outgoing<'_>) -> Result<(), Error>;
     fn max_medium(&self) -> usize;
+    /// The reduction of words that a network has, if one does.
+    fn reduction(&self) -> Option<&dyn WordReduction> {
+        None
+    }
 }
 
 impl<M: CoreMode> Sender for Engine<M> {
@@ -75,6 +79,9 @@ impl<M: CoreMode> Sender for Engine<M> {
     }
     fn max_medium(&self) -> usize {
         Engine::max_medium(self)
+    }
+    fn reduction(&self) -> Option<&dyn WordReduction> {
+        Engine::reduction(self)
     }
 }
 
@@ -187,6 +194,11 @@ impl<'a> Io<'a> {
     /// Where the members are, if in several neighbourhoods.
     pub fn layout(&self) -> Option<&'a Layout> {
         self.of.layout.as_deref()
+    }
+
+    /// The reduction of words that a network has, if one does.
+    pub fn reduction(&self) -> Option<&'a dyn WordReduction> {
+        self.sender.reduction()
     }
 
     /// How many members there are.

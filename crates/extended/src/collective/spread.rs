@@ -1,13 +1,13 @@
 //! From each its own: gather, scatter, and all to all.
 //!
-//! Short blocks of the same length go along the tree, those of all below a member at once; others straight to where they belong, a chunk at a time. So do
+//! Short blocks of the same length go along the tree ([`tree`](super::tree)), those of all below a member at once; others straight to where they belong, a chunk at a time. So do
 //! those of all to all, but short ones of the same length ([`bruck`]).
 
 use super::bruck::{self, Bruck};
 use super::buffers::Buffer;
 use super::bytes::{Bytes, Stop};
 use super::part::{Either, Io, Schedule};
-use super::tree::{CHUNK, Place, chunk, part};
+use super::tree::{CHUNK, Tree, chunk, part};
 use gasworks_sync::VolatileSlice;
 
 /// Where members' blocks lie in a buffer, one behind the other, in the order of the members.
@@ -54,15 +54,6 @@ impl Blocks {
     }
 }
 
-/// How many members are in the tree below one, with it.
-fn below(place: Place, at: u32) -> usize {
-    let own = match at {
-        0 => place.size,
-        at => (1 << at.trailing_zeros()).min(place.size - at),
-    };
-    own as usize
-}
-
 /// The blocks of all members come to the root.
 pub(crate) struct Gather<'a> {
     root: u32,
@@ -86,31 +77,30 @@ impl<'a> Gather<'a> {
     }
 
     fn along_the_tree(&mut self, io: &mut Io<'_>, len: usize) -> Result<(), Stop> {
-        let place = Place::of(io, self.root);
+        let tree = Tree::of(io, self.root, io.layout());
         let held = match &mut self.held {
             Some(held) => held,
             none => {
-                let mut held = io.buffer(below(place, place.at) * len);
+                let mut held = io.buffer(tree.below() * len);
                 self.own.read(&mut held[..len]);
                 self.have = len;
                 none.insert(held)
             }
         };
-        while self.next < place.bits() {
-            if let Some(child) = place.child(self.next) {
-                let count = below(place, place.at + (1 << self.next));
-                let theirs = io.receive(child, 0, count * len)?;
+        while self.next < tree.children() {
+            if let Some(child) = tree.child(self.next) {
+                let theirs = io.receive(child, 0, tree.span(self.next).1 * len)?;
                 held[self.have..][..theirs.len()].copy_from_slice(&theirs);
                 self.have += theirs.len();
                 io.give_back(theirs);
             }
             self.next += 1;
         }
-        match place.parent() {
+        match tree.parent() {
             Some(parent) => io.send(parent, 0, Bytes::Plain(held))?,
             None => {
-                for (at, block) in (0..).zip(held.chunks_exact(len)) {
-                    part(self.all, self.blocks.range(place.member(at))).write(block);
+                for (member, block) in tree.order().zip(held.chunks_exact(len)) {
+                    part(self.all, self.blocks.range(member)).write(block);
                 }
             }
         }
@@ -169,26 +159,25 @@ impl<'a> Scatter<'a> {
     }
 
     fn along_the_tree(&mut self, io: &mut Io<'_>, len: usize) -> Result<(), Stop> {
-        let place = Place::of(io, self.root);
+        let tree = Tree::of(io, self.root, io.layout());
         let held = match &mut self.held {
             Some(held) => held,
-            none => none.insert(match place.parent() {
-                Some(parent) => io.receive(parent, 0, below(place, place.at) * len)?,
+            none => none.insert(match tree.parent() {
+                Some(parent) => io.receive(parent, 0, tree.below() * len)?,
                 None => {
-                    let mut held = io.buffer(place.size as usize * len);
-                    for (at, block) in (0..).zip(held.chunks_exact_mut(len)) {
-                        let (from, len) = self.blocks.range(place.member(at));
+                    let mut held = io.buffer(tree.below() * len);
+                    for (member, block) in tree.order().zip(held.chunks_exact_mut(len)) {
+                        let (from, len) = self.blocks.range(member);
                         self.all.part(from, len).read(block);
                     }
                     held
                 }
             }),
         };
-        while let Some(bit) = place.bits().checked_sub(self.next + 1) {
-            if let Some(child) = place.child(bit) {
-                let from = len << bit;
-                let count = below(place, place.at + (1 << bit));
-                io.send(child, 0, Bytes::Plain(&held[from..from + count * len]))?;
+        while let Some(number) = tree.children().checked_sub(self.next + 1) {
+            if let Some(child) = tree.child(number) {
+                let (first, count) = tree.span(number);
+                io.send(child, 0, Bytes::Plain(&held[first * len..][..count * len]))?;
             }
             self.next += 1;
         }

@@ -10,6 +10,7 @@ use super::bytes::{Bytes, Stop};
 use super::layout::Layout;
 use super::part::{Either, Io, Schedule};
 use super::step::TO_ROOT;
+use super::word::{TicketQueue, WordReduce};
 use gasworks_sync::VolatileSlice;
 
 /// About how many bytes go at a time.
@@ -25,9 +26,9 @@ pub(super) struct Place {
 }
 
 impl Place {
-    pub fn of(io: &Io<'_>, root: u32) -> Self {
-        let size = io.size();
-        Self { root, at: io.beyond(io.own(), size - root), size }
+    pub fn new(root: u32, own: u32, size: u32) -> Self {
+        let at = (u64::from(own) + u64::from(size - root)) % u64::from(size);
+        Self { root, at: at as u32, size }
     }
 
     pub fn member(self, at: u32) -> u32 {
@@ -49,14 +50,33 @@ impl Place {
 
     /// The one below it by that bit.
     pub fn child(self, bit: u32) -> Option<u32> {
+        self.distance_of(bit).map(|at| self.member(at))
+    }
+
+    /// How far that one is beyond the root.
+    fn distance_of(self, bit: u32) -> Option<u32> {
         let at = u64::from(self.at) + (1 << bit);
-        (at < self.size.into()).then(|| self.member(at as u32))
+        (at < self.size.into()).then_some(at as u32)
+    }
+
+    /// How many are below it, with itself: those that follow it.
+    pub fn below(self) -> u32 {
+        match self.at {
+            0 => self.size,
+            at => (1 << at.trailing_zeros()).min(self.size - at),
+        }
+    }
+
+    /// The place of the one below it by that bit, if there is one.
+    pub fn below_by(self, bit: u32) -> Option<Self> {
+        self.distance_of(bit).map(|at| Self { at, ..self })
     }
 }
 
-/// Where a member is in a tree of neighbourhoods, or of all members alike.
+/// Where a member is in a tree of neighbourhoods, or of all members alike. Those below one follow it in the tree's order: of neighbourhoods from the
+/// root's on, and in each of members from its leader on.
 #[derive(Clone, Copy)]
-struct Tree<'a> {
+pub(super) struct Tree<'a> {
     /// Among its neighbours, or all members.
     local: Place,
     leaders: Option<Leaders<'a>>,
@@ -77,23 +97,28 @@ impl<'a> Leaders<'a> {
     fn of(&self, neighbourhood: u32) -> u32 {
         if neighbourhood == self.place.root { self.root } else { self.layout.member(neighbourhood, 0) }
     }
+
+    /// How many members there are in so many neighbourhoods, of which the first is so far beyond this one.
+    fn following(&self, distance: u32, count: u32) -> u32 {
+        self.layout.size_of_some(self.place.member(self.place.at + distance), count)
+    }
 }
 
 impl<'a> Tree<'a> {
-    fn of(io: &Io<'a>, root: u32, layout: Option<&'a Layout>) -> Self {
+    pub fn of(io: &Io<'a>, root: u32, layout: Option<&'a Layout>) -> Self {
         match layout {
             Some(layout) => Self::by(layout, io.own(), root),
-            None => Self { local: Place::of(io, root), leaders: None },
+            None => Self { local: Place::new(root, io.own(), io.size()), leaders: None },
         }
     }
 
     /// That of the member `own`.
     fn by(layout: &'a Layout, own: u32, root: u32) -> Self {
-        let place = |root: u32, own: u32, size: u32| Place { root, at: (own + size - root) % size, size };
         let ((own, at), (top, top_at)) = (layout.place_of(own), layout.place_of(root));
         let leader = if own == top { top_at } else { 0 };
-        let local = place(leader, at, layout.size_of(own));
-        Self { local, leaders: Some(Leaders { layout, root, own, place: place(top, own, layout.count()) }) }
+        let local = Place::new(leader, at, layout.size_of(own));
+        let place = Place::new(top, own, layout.count());
+        Self { local, leaders: Some(Leaders { layout, root, own, place }) }
     }
 
     /// The tree of leaders, of one of them.
@@ -107,22 +132,60 @@ impl<'a> Tree<'a> {
     }
 
     /// Above it.
-    fn parent(&self) -> Option<u32> {
+    pub fn parent(&self) -> Option<u32> {
         let local = self.local.parent().map(|at| self.neighbour(at));
         local.or_else(|| self.led().and_then(|leaders| Some(leaders.of(leaders.place.parent()?))))
     }
 
-    /// How many there may be below it, the nearest first.
-    fn children(&self) -> u32 {
+    /// How many there may be right below it, the nearest first.
+    pub fn children(&self) -> u32 {
         self.local.bits() + self.led().map_or(0, |leaders| leaders.place.bits())
     }
 
-    /// The one of that number below it.
-    fn child(&self, number: u32) -> Option<u32> {
+    /// The one of that number right below it.
+    pub fn child(&self, number: u32) -> Option<u32> {
         match number.checked_sub(self.local.bits()) {
             None => self.local.child(number).map(|at| self.neighbour(at)),
             Some(number) => self.led().and_then(|leaders| Some(leaders.of(leaders.place.child(number)?))),
         }
+    }
+
+    /// How many are below it, with itself.
+    pub fn below(&self) -> usize {
+        let others = self.led().map_or(0, |leaders| leaders.following(1, leaders.place.below() - 1));
+        (self.local.below() + others) as usize
+    }
+
+    /// How far behind it those begin, in the tree's order, who are below the one of that number, with it; and how many they are.
+    pub fn span(&self, number: u32) -> (usize, usize) {
+        let span = match number.checked_sub(self.local.bits()) {
+            None => self.local.below_by(number).map(|child| (child.at - self.local.at, child.below())),
+            Some(number) => self.led().and_then(|leaders| {
+                let child = leaders.place.below_by(number)?;
+                let distance = child.at - leaders.place.at;
+                let first = self.local.below() + leaders.following(1, distance - 1);
+                Some((first, leaders.following(distance, child.below())))
+            }),
+        };
+        span.map_or((0, 0), |(first, count)| (first as usize, count as usize))
+    }
+
+    /// All members in the tree's order, for the root.
+    pub fn order(self) -> impl Iterator<Item = u32> + 'a {
+        let count = self.leaders.map_or(1, |leaders| leaders.layout.count());
+        (0..count).flat_map(move |distance| {
+            let (local, number) = match self.leaders {
+                Some(leaders) if distance > 0 => {
+                    let number = leaders.place.member(distance);
+                    (Place::new(0, 0, leaders.layout.size_of(number)), number)
+                }
+                leaders => (self.local, leaders.map_or(0, |leaders| leaders.own)),
+            };
+            (0..local.size).map(move |at| {
+                let at = local.member(at);
+                self.leaders.map_or(at, |leaders| leaders.layout.member(number, at))
+            })
+        })
     }
 }
 
@@ -240,8 +303,9 @@ impl<C: Combine> Schedule for Reduce<'_, C> {
     }
 }
 
-/// As [`Reduce`], and all members get the result.
+/// As [`Reduce`], and all members get the result: by the network, if it can do that.
 pub(crate) struct ReduceAll<'a, C> {
+    word: Option<WordReduce>,
     reduce: Option<Reduce<'a, C>>,
     broadcast: Broadcast<'a>,
 }
@@ -250,14 +314,27 @@ pub(crate) struct ReduceAll<'a, C> {
 pub(crate) type AnyReduce<'a, C> = Either<Reduce<'a, C>, ReduceAll<'a, C>>;
 
 impl<'a, C: Combine> ReduceAll<'a, C> {
-    pub fn new(own: VolatileSlice<'a>, result: VolatileSlice<'a>, combine: C) -> Self {
+    /// `tickets` are those of a team of all ranks, for which a network may do it.
+    pub fn new(
+        own: VolatileSlice<'a>,
+        result: VolatileSlice<'a>,
+        combine: C,
+        tickets: Option<&TicketQueue>,
+    ) -> Self {
         let broadcast = Broadcast::new(0, result);
-        Self { reduce: Some(Reduce::new(0, own, result, combine)), broadcast }
+        let word = tickets.and_then(|tickets| WordReduce::new(tickets, &combine, own.len()));
+        Self { word, reduce: Some(Reduce::new(0, own, result, combine)), broadcast }
     }
 }
 
 impl<C: Combine> Schedule for ReduceAll<'_, C> {
     fn turn(&mut self, io: &mut Io<'_>) -> Result<(), Stop> {
+        if let (Some(word), Some(reduce)) = (&mut self.word, &mut self.reduce) {
+            if let Some(turned) = word.turn(io, (reduce.own, reduce.result), &mut reduce.combine) {
+                return turned;
+            }
+            self.word = None;
+        }
         // What goes up a tree comes from others than what goes down: so both may count their steps from 0.
         if let Some(reduce) = &mut self.reduce {
             reduce.turn(io)?;
@@ -276,7 +353,7 @@ mod tests {
     fn each_member_is_below_one_other() {
         for size in 1..40 {
             for root in 0..size {
-                let place = |own: u32| Place { root, at: (own + size - root) % size, size };
+                let place = |own: u32| Place::new(root, own, size);
                 let mut above = vec![None; size as usize];
                 for own in 0..size {
                     for child in (0..place(own).bits()).filter_map(|bit| place(own).child(bit)) {
@@ -316,7 +393,19 @@ mod tests {
                             crossed += u32::from(number(child) != number(own));
                         }
                         assert_eq!(tree(own).parent().is_none(), own == root);
+                        // Those below follow it, one child's behind the other's.
+                        let mut end = 1;
+                        for child in 0..tree(own).children() {
+                            let (first, count) = tree(own).span(child);
+                            if let Some(child) = tree(own).child(child) {
+                                assert_eq!((first, count), (end, tree(child).below()));
+                                end += count;
+                            }
+                        }
+                        assert_eq!(tree(own).below(), end);
                     }
+                    let order: Vec<_> = tree(root).order().collect();
+                    assert_eq!(order, follows(&tree, root), "the root's order, {size} in {count}");
                     assert_eq!(crossed, count - 1, "{size} in {count}, root {root}");
                 }
                 if !scattered {
@@ -326,6 +415,12 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// A member, and all below it.
+    fn follows<'a>(tree: &impl Fn(u32) -> Tree<'a>, own: u32) -> Vec<u32> {
+        let children = (0..tree(own).children()).filter_map(|number| tree(own).child(number));
+        [vec![own], children.flat_map(|child| follows(tree, child)).collect()].concat()
     }
 
     /// In which order what members have is combined at one of them.

@@ -451,6 +451,12 @@ impl Teams {
         self.begin(engine, team, start, reduce(team, root, (own, result), combine))
     }
 
+    /// This rank cannot take part in the next collective as it was asked to, for this reason; it has its turn all the same, so that the others do not wait for it.
+    #[cold]
+    pub fn refuse<M: CoreMode>(&self, engine: &Engine<M>, team: &Team, error: Error) -> Error {
+        collective::refuse(engine, self.next(team, What::NOTHING), error)
+    }
+
     /// A barrier by messages; the event says when all members have come. It has its turn among the team's collectives, of which several may be under way.
     ///
     /// # Errors
@@ -607,7 +613,7 @@ fn reduce<'a, C: Combine + 'a>(
     let (place, len, element) = (team.place(), own.len(), combine.element());
     let schedule = move |combine| match root {
         Some(root) => Either::First(Reduce::new(root, own, result, combine)),
-        None => Either::Second(ReduceAll::new(own, result, combine)),
+        None => Either::Second(ReduceAll::new(own, result, combine, team.tickets())),
     };
     Plan {
         what: What::new(if root.is_some() { Kind::Reduce } else { Kind::ReduceAll }, root, len),

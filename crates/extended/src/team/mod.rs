@@ -7,11 +7,11 @@
 
 use crate::Error;
 use crate::collective::matching::Matching;
-use crate::collective::{self, Exchange, Kind, Layout, Of, Round, What};
+use crate::collective::{self, Appended, Bytes, Kind, Layout, Of, Round, TicketQueue, What};
 use gasworks_core::wire::TEAM_SLOTS;
 use gasworks_core::{CoreMode, Engine, Handlers, Members, Rank, SharedTeam, TeamBarriers, TeamError};
 use gasworks_sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
-use gasworks_sync::{Lock, Mode, Par};
+use gasworks_sync::{Lock, Mode, Par, VolatileSlice};
 use std::sync::{Arc, OnceLock};
 
 mod calls;
@@ -32,6 +32,8 @@ pub struct Team {
     shared: Option<Arc<dyn SharedTeam>>,
     /// Where its members are, if in several neighbourhoods, once a collective goes by messages.
     layout: OnceLock<Option<Arc<Layout>>>,
+    /// The order of the reductions that a network does.
+    tickets: TicketQueue,
 }
 
 impl Team {
@@ -41,8 +43,9 @@ impl Team {
     }
 
     fn new(number: TeamNumber, members: Members, own: u32, shared: Option<Arc<dyn SharedTeam>>) -> Self {
-        let (begun, met, layout) = (AtomicU64::new(0), Arc::default(), OnceLock::new());
-        Self { number, members: Arc::new(members), own, begun, met, shared, layout }
+        let (begun, met, layout, tickets) =
+            (AtomicU64::new(0), Arc::default(), OnceLock::new(), TicketQueue::default());
+        Self { number, members: Arc::new(members), own, begun, met, shared, layout, tickets }
     }
 
     /// What all members call it, and no other team is called.
@@ -63,6 +66,11 @@ impl Team {
     /// Which member this rank is, of how many.
     fn place(&self) -> (u32, u32) {
         (self.own, self.members.size())
+    }
+
+    /// The order of the reductions that a network does: of all ranks, since networks know no teams.
+    fn tickets(&self) -> Option<&TicketQueue> {
+        (self.number == TeamNumber::EVERYONE).then_some(&self.tickets)
     }
 
     /// What it has in shared memory: its barrier, and its board.
@@ -199,13 +207,12 @@ impl Teams {
         let counter = self.made.fetch_add(1, Relaxed).wrapping_add(1);
         let own = [a, b, kind | u64::from(slots) << 32 | u64::from(counter)].map(u64::to_le_bytes).concat();
         let of = self.next(team, What::new(Kind::Teams, None, own.len()));
-        let exchange = collective::run(engine, of, Exchange::append(&own))?;
+        let mut all = vec![0; own.len() * team.members.size() as usize];
+        let appended = Appended::new(team.own, Bytes::Plain(&own), VolatileSlice::from_mut(&mut all));
+        collective::run(engine, of, appended)?;
         let word = |bytes: &[u8]| bytes.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte));
         let said = |block: &[u8]| [&block[..8], &block[8..16], &block[16..]].map(word);
-        let mut all: Vec<Said> = exchange.heard().chunks_exact(size_of::<Said>()).map(said).collect();
-        // They begin with this rank's own.
-        all.rotate_right(team.own as usize);
-        Ok(all)
+        Ok(all.chunks_exact(size_of::<Said>()).map(said).collect())
     }
 
     /// Whether all have said the same of something.

@@ -5,6 +5,7 @@
 
 use super::{Domain, check};
 use crate::error::GniError;
+use gasworks_core::WordOp;
 use gasworks_gni_sys::*;
 use gasworks_sync::VolatileSlice;
 use std::ptr::null_mut;
@@ -16,6 +17,23 @@ const RESULT_ALIGNMENT: usize = 32;
 pub(crate) const FIRST: usize = 8;
 /// Which child a rank is of its own engine; engines come behind it.
 const OWN: u32 = 0;
+
+/// What an engine is for. Each does one reduction at a time, and a barrier may be under way beside reductions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum EngineOf {
+    Barrier,
+    Words,
+}
+
+/// The engines' command, on one number.
+pub(super) fn command(op: WordOp) -> gni_ce_cmd_type_t {
+    match op {
+        WordOp::And => GNI_FMA_CE_AND,
+        WordOp::Or => GNI_FMA_CE_OR,
+        WordOp::Xor => GNI_FMA_CE_XOR,
+        WordOp::Add => GNI_FMA_CE_IADD,
+    }
+}
 
 /// Where a rank is in a tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,11 +95,11 @@ fn there<F>(call: &'static str, function: Option<F>) -> Result<F, GniError> {
 }
 
 impl Domain {
-    /// Takes one of the NIC's engines, and tells its number.
+    /// Takes one of the NIC's engines for this, and tells its number.
     ///
     /// # Errors
     /// [`GniError::Missing`], [`GniError::Call`]: there is none, or none is left.
-    pub fn take_engine(&mut self) -> Result<u32, GniError> {
+    pub fn take_engine(&mut self, of: EngineOf) -> Result<u32, GniError> {
         let create = there("GNI_CeCreate", self.ugni.GNI_CeCreate)?;
         let number_of = there("GNI_CeGetId", self.ugni.GNI_CeGetId)?;
         there("GNI_CeCheckResult", self.ugni.GNI_CeCheckResult)?;
@@ -89,27 +107,27 @@ impl Domain {
         // SAFETY: domain.1: `self.nic` is attached. domain.2: the handle is written to `handle`, of this call.
         check("GNI_CeCreate", unsafe { create(self.nic, &raw mut handle) })?;
         // From here on `drop` gives it back.
-        let engine = self.engine.insert(Engine { handle, number: 0, ends: Vec::new() });
+        let engine = self.engines[of as usize].insert(Engine { handle, number: 0, ends: Vec::new() });
         // SAFETY: domain.1: `handle` was made just now. domain.2: its number is written to `number`, of this call.
         check("GNI_CeGetId", unsafe { number_of(handle, &raw mut number) })?;
         engine.number = number;
         Ok(number)
     }
 
-    /// Puts the engine into a tree. Nothing is given before all ranks of the tree have done so.
+    /// Puts an engine into a tree. Nothing is given before all ranks of the tree have done so.
     ///
     /// # Errors
     /// [`GniError::Missing`], [`GniError::Call`].
-    pub fn join_tree(&mut self, place: &Place<'_>) -> Result<(), GniError> {
+    pub fn join_tree(&mut self, of: EngineOf, place: &Place<'_>) -> Result<(), GniError> {
         let configure = there("GNI_CeConfigure", self.ugni.GNI_CeConfigure)?;
-        let Some(Engine { handle, number, .. }) = self.engine else { return Ok(()) };
+        let Some(&Engine { handle, number, .. }) = self.engines[of as usize].as_ref() else { return Ok(()) };
         let own = Edge { rank: place.ranks[place.me].0, engine: number, child: OWN };
-        let end = self.end_in_tree(own, GNI_CE_CHILD_PE)?;
+        let end = self.end_in_tree(of, own, GNI_CE_CHILD_PE)?;
         let mut children = vec![end];
         for edge in place.below() {
-            children.push(self.end_in_tree(edge, GNI_CE_CHILD_VCE)?);
+            children.push(self.end_in_tree(of, edge, GNI_CE_CHILD_VCE)?);
         }
-        let parent = place.above().map(|edge| self.end_in_tree(edge, GNI_CE_CHILD_VCE)).transpose()?;
+        let parent = place.above().map(|edge| self.end_in_tree(of, edge, GNI_CE_CHILD_VCE)).transpose()?;
         let (parent, count) = (parent.unwrap_or(null_mut()), children.len() as u32);
         // A failure is in the result, so no queue need hear of it.
         let modes = GNI_CE_MODE_ROUND_NEAR | GNI_CE_MODE_RC_ADAPT;
@@ -120,14 +138,19 @@ impl Domain {
     }
 
     /// An endpoint at one end of an edge.
-    fn end_in_tree(&mut self, edge: Edge, kind: gni_ce_child_t) -> Result<gni_ep_handle_t, GniError> {
+    fn end_in_tree(
+        &mut self,
+        of: EngineOf,
+        edge: Edge,
+        kind: gni_ce_child_t,
+    ) -> Result<gni_ep_handle_t, GniError> {
         let attribute = there("GNI_EpSetCeAttr", self.ugni.GNI_EpSetCeAttr)?;
         let Edge { rank, engine, child } = edge;
         let address = self.addresses.get(rank as usize).copied().unwrap_or_default();
         let mut end = null_mut();
         // SAFETY: domain.1: NIC and source queue are the domain's. domain.2: the handle is written to `end`, of this call.
         check("GNI_EpCreate", unsafe { (self.ugni.GNI_EpCreate)(self.nic, self.source, &raw mut end) })?;
-        self.engine.as_mut().into_iter().for_each(|engine| engine.ends.push(end));
+        self.engines[of as usize].iter_mut().for_each(|engine| engine.ends.push(end));
         // SAFETY: domain.1: `end` was made just now, and is bound for the first time.
         check("GNI_EpBind", unsafe { (self.ugni.GNI_EpBind)(end, address, rank) })?;
         // SAFETY: domain.1: `end` was made and bound just now; all else that the call is given are numbers.
@@ -151,11 +174,16 @@ impl Domain {
         }
     }
 
-    /// Gives the engine back.
-    pub(super) fn end_engine(&mut self) {
-        let Some(Engine { handle, ends, .. }) = self.engine.take() else { return };
+    /// Gives the engines back.
+    pub(super) fn end_engines(&mut self) {
+        let engines = std::mem::take(&mut self.engines);
+        engines.into_iter().flatten().for_each(|engine| self.end_engine(engine));
+    }
+
+    /// Gives one back, which the domain has no more.
+    fn end_engine(&mut self, Engine { handle, ends, .. }: Engine) {
         if let Some(destroy) = self.ugni.GNI_CeDestroy {
-            // SAFETY: domain.1: `take` has removed `handle` from the domain, so it is destroyed once, and not used again.
+            // SAFETY: domain.1: `handle` is not in the domain any more, so it is destroyed once, and not used again.
             unsafe { destroy(handle) };
         }
         ends.into_iter().for_each(|end| self.end_endpoint(end));

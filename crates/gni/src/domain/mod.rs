@@ -18,7 +18,7 @@ mod channel;
 mod engine;
 mod release;
 
-pub(crate) use engine::{FIRST, Place, RESULT};
+pub(crate) use engine::{EngineOf, FIRST, Place, RESULT};
 
 use crate::error::{GniError, Texts, code_name};
 use crate::handle::Handle;
@@ -26,6 +26,7 @@ use crate::kept::Closed;
 use crate::pinned::Pinned;
 use crate::udreg::{Cache, Device, Known};
 use channel::Channel;
+use gasworks_core::WordOp;
 use gasworks_gni_sys::*;
 use gasworks_os::{Reserved, memfd};
 use gasworks_rdma::{Completion, NicError, Stage};
@@ -80,8 +81,8 @@ pub(crate) enum Kind {
     BulkGet,
     /// Its atomic unit changes a word there, and stores here what that was.
     Atomic(Command),
-    /// This word goes to the NIC's collective engine, for the reduction with this number, which stores the bits that all words have here.
-    Give { number: u64, word: u64 },
+    /// This word goes to a collective engine of the NIC, for the reduction with this number, which combines all words and stores the result here.
+    Give { to: EngineOf, op: WordOp, number: u64, word: u64 },
 }
 
 /// What a post is for.
@@ -225,8 +226,8 @@ pub(crate) struct Domain {
     pinned: Pinned,
     /// What keeps registrations for transfers, if the library is to.
     pub kept: Option<Cache>,
-    /// The collective engine, if there is one.
-    engine: Option<engine::Engine>,
+    /// The collective engines that it has taken, by what they are for.
+    engines: [Option<engine::Engine>; 2],
     /// Events of posts were lost.
     lost: bool,
     /// What it has said of posts that failed.
@@ -368,7 +369,7 @@ impl Domain {
             registered: HashMap::new(),
             pinned: Pinned::new(wanted.pinned, memfd::page_size()),
             kept: None,
-            engine: None,
+            engines: [None, None],
             lost: false,
             texts: Texts::default(),
             closed,
@@ -563,8 +564,8 @@ impl Network for Domain {
             return Err(Refused::Busy);
         }
         let endpoint = match post.kind {
-            Kind::Give { .. } => {
-                let end = self.engine.as_ref().and_then(engine::Engine::end);
+            Kind::Give { to, .. } => {
+                let end = self.engines[to as usize].as_ref().and_then(engine::Engine::end);
                 end.ok_or(Refused::Code(GNI_RC_INVALID_STATE))?
             }
             _ => self.endpoint(post.peer)?,
@@ -610,8 +611,8 @@ impl Network for Domain {
                 (descriptor.first_operand, descriptor.second_operand) = (first, second);
                 GNI_POST_AMO
             }
-            Kind::Give { number, word } => {
-                (descriptor.ce_cmd, descriptor.ce_red_id) = (GNI_FMA_CE_AND, number);
+            Kind::Give { op, number, word, .. } => {
+                (descriptor.ce_cmd, descriptor.ce_red_id) = (engine::command(op), number);
                 descriptor.first_operand = word;
                 GNI_POST_CE
             }

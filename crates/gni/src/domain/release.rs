@@ -16,7 +16,7 @@ impl Domain {
     /// Gives all back to the library. Once, and nothing is used after that.
     fn release(&mut self) {
         drop(self.kept.take());
-        self.end_engine();
+        self.end_engines();
         for at in 0..self.endpoints.len() {
             // Those of ranks that nobody has talked to are not written, either.
             if !self.endpoints[at].is_null() {

@@ -27,15 +27,16 @@ mod take;
 #[cfg(test)]
 mod tests;
 
-use crate::domain::{Domain, Done, FIRST, Kind, Network, Owner, Post, RESULT, Refused};
+use crate::domain::{Domain, Done, EngineOf, FIRST, Kind, Network, Owner, Post, RESULT, Refused};
 use crate::error::code_name;
 use crate::letter::Letter;
 use crate::mailboxes::Mailboxes;
-use crate::phases::{Next, Phases, Seen};
+use crate::phases::{MOST_STEPS, Next, Phases, Seen};
 use crate::region::{Home, Layout, Region, message_len};
 use crate::talk::{Granules, Talk, Talks};
+use crate::words::{Step, Words};
 use gasworks_core::message::MAX_HEAD;
-use gasworks_core::{Name, Rank, WireError};
+use gasworks_core::{Name, Rank, WireError, WordOp};
 use gasworks_gni_sys::{GNI_RC_TRANSACTION_ERROR, gni_return_t};
 use gasworks_rdma::Completion;
 use gasworks_sync::{RawSlice, VolatileSlice, kill_point};
@@ -229,6 +230,7 @@ pub(crate) struct Messages<N = Domain> {
     /// Transfers of the engine's that have come so far.
     pub transfers: VecDeque<Completion>,
     barrier: Phases,
+    words: Words,
     /// Whom this rank tells in each step of it, where it goes by puts.
     partners: Box<[Rank]>,
     /// A rank that cannot be reached any more, and why.
@@ -283,6 +285,7 @@ impl<N: Network> Messages<N> {
             transfers: VecDeque::new(),
             partners: barrier.steps().map(|step| leaders[barrier.partner(step) as usize]).collect(),
             barrier,
+            words: Words::default(),
             gone: None,
             failed: None,
         }
@@ -304,7 +307,7 @@ impl<N: Network> Messages<N> {
         if let Some(code) = self.failed {
             let code = code_name(code);
             let what = format!(
-                "the collective engines have no result of a barrier ({code}): a rank has ended, or the network has failed"
+                "the collective engines have no result of a barrier or a reduction ({code}): a rank has ended, or the network has failed"
             );
             return Err(WireError::Failed { transport: NAME, at: self.me, what });
         }
@@ -487,27 +490,74 @@ impl<N: Network> Messages<N> {
                     self.barrier.hear(word);
                 }
                 Next::Give { number, word } => {
-                    let at = self.layout.barrier(0);
-                    self.region.set(at, 0);
-                    let local = self.region.part(at, RESULT).raw();
-                    let kind = Kind::Give { number, word };
-                    self.hand_over(&Post { local, ..self.post_to(self.me, kind, Owner::Given) })?;
+                    self.give(Kind::Give { to: EngineOf::Barrier, op: WordOp::And, number, word })?;
                     self.barrier.tell();
                     kill_point!("gni.barrier.given");
                 }
                 Next::Gather => {
-                    let at = self.layout.barrier(0);
-                    match self.domain.gathered(self.region.part(at, RESULT)) {
-                        None => return Ok(()),
-                        Some(Ok(())) => self.barrier.gather(self.region.look(at + FIRST)),
-                        Some(Err(code)) => {
-                            self.failed.get_or_insert(code);
-                            return self.whole();
-                        }
-                    }
+                    let Some(word) = self.gathered(EngineOf::Barrier)? else { return Ok(()) };
+                    self.barrier.gather(word);
                 }
             }
         }
+    }
+
+    /// Where an engine's result lies.
+    fn result_of(&self, engine: EngineOf) -> usize {
+        match engine {
+            EngineOf::Barrier => self.layout.barrier(0),
+            EngineOf::Words => self.layout.barrier(MOST_STEPS),
+        }
+    }
+
+    /// Gives an engine a word.
+    fn give(&mut self, kind: Kind) -> Result<(), WireError> {
+        let Kind::Give { to, .. } = kind else { return Ok(()) };
+        let at = self.result_of(to);
+        self.region.set(at, 0);
+        let local = self.region.part(at, RESULT).raw();
+        self.hand_over(&Post { local, ..self.post_to(self.me, kind, Owner::Given) })
+    }
+
+    /// What an engine has combined, once it is there.
+    fn gathered(&mut self, engine: EngineOf) -> Result<Option<u64>, WireError> {
+        let at = self.result_of(engine);
+        match self.domain.gathered(self.region.part(at, RESULT)) {
+            None => Ok(None),
+            Some(Ok(())) => Ok(Some(self.region.look(at + FIRST))),
+            Some(Err(code)) => {
+                self.failed.get_or_insert(code);
+                self.whole().map(|()| None)
+            }
+        }
+    }
+
+    /// A reduction of words begins, by this rank's.
+    pub fn begin_words(&mut self, op: WordOp, word: u64) {
+        self.words.begin(op, word);
+        // The next poll says what is wrong.
+        let _ = self.turn_words();
+    }
+
+    /// What came of it, once all have given theirs.
+    pub fn words_result(&mut self) -> Option<u64> {
+        let _ = self.turn_words();
+        self.words.result()
+    }
+
+    /// Takes as many steps of the reduction as can be taken.
+    fn turn_words(&mut self) -> Result<(), WireError> {
+        if let Step::Give { number, op, word } = self.words.next() {
+            self.give(Kind::Give { to: EngineOf::Words, op, number, word })?;
+            self.words.give();
+            kill_point!("gni.words.given");
+        }
+        if self.words.next() == Step::Gather
+            && let Some(word) = self.gathered(EngineOf::Words)?
+        {
+            self.words.gather(word);
+        }
+        Ok(())
     }
 
     /// Whether all that this rank has posted has arrived, and nothing is to be posted that others wait for.
@@ -539,6 +589,7 @@ impl<N: Network> Messages<N> {
             && self.fetched.is_empty()
             && self.transfers.is_empty()
             && self.barrier.next() == Next::Nothing
+            && self.words.next() == Step::Nothing
             && self.whole().is_ok()
     }
 

@@ -382,7 +382,8 @@ fn engines_say_what_all_agree_on_or_that_they_failed() {
     let result = victim.layout.barrier(0);
     let given: Vec<_> = victim.messages.domain.posts.iter().map(|post| (post.kind, post.owner)).collect();
     let word = 5 | u64::from(!5u32) << 32;
-    assert_eq!(given, [(Kind::Give { number: 1, word }, Owner::Given)]);
+    let wanted = Kind::Give { to: EngineOf::Barrier, op: WordOp::And, number: 1, word };
+    assert_eq!(given, [(wanted, Owner::Given)]);
     assert_eq!(victim.region.look(result), 0, "what said that an older one was whole");
     assert_eq!(victim.messages.barrier_done(), None);
     victim.region.set(result + FIRST, word);
@@ -394,7 +395,10 @@ fn engines_say_what_all_agree_on_or_that_they_failed() {
     assert_eq!(victim.messages.barrier_done(), None);
     victim.messages.begin_poll();
     let error = victim.messages.next().err().map(|error| error.to_string()).unwrap_or_default();
-    assert!(error.contains("have no result of a barrier (GNI_RC_TRANSACTION_ERROR)"), "{error}");
+    assert!(
+        error.contains("have no result of a barrier or a reduction (GNI_RC_TRANSACTION_ERROR)"),
+        "{error}"
+    );
     assert_eq!(victim.messages.barrier_done(), None);
     // So is that what was given did not arrive.
     let mut victim = begun();
@@ -402,6 +406,37 @@ fn engines_say_what_all_agree_on_or_that_they_failed() {
     victim.messages.begin_poll();
     let error = victim.messages.next().err().map(|error| error.to_string()).unwrap_or_default();
     assert!(error.contains("have no result of a barrier"), "{error}");
+}
+
+/// Words are given to another engine than a barrier's, which is under way meanwhile, and one behind the other.
+#[test]
+fn words_are_combined_beside_a_barrier() {
+    let mut victim = Victim::new(2);
+    victim.messages.barrier = Phases::new(ME, SHAPE.ranks, true);
+    victim.messages.begin_barrier(Name::Any);
+    let result = victim.layout.barrier(MOST_STEPS);
+    for (number, op) in [(1, WordOp::Add), (2, WordOp::Xor)] {
+        victim.region.set(result, 7);
+        victim.messages.domain.gathered = None;
+        victim.messages.begin_words(op, 40 + number);
+        let given = victim.messages.domain.posts.last().map(|post| (post.kind, post.owner));
+        let wanted = Kind::Give { to: EngineOf::Words, op, number, word: 40 + number };
+        assert_eq!(given, Some((wanted, Owner::Given)));
+        assert_eq!(victim.region.look(result), 0, "what said that an older one was whole");
+        assert_eq!(victim.messages.words_result(), None);
+        assert!(!victim.messages.is_still(), "a rank that waits for a result looks for it");
+        victim.region.set(result + FIRST, 100 + number);
+        victim.messages.domain.gathered = Some(Ok(()));
+        assert_eq!(victim.messages.words_result(), Some(100 + number));
+        assert_eq!(victim.messages.words_result(), Some(100 + number), "as often as it is asked");
+    }
+    assert_eq!(victim.messages.domain.posts.len(), 3, "the barrier's, and one for each");
+    victim.messages.domain.gathered = Some(Err(GNI_RC_TRANSACTION_ERROR));
+    victim.messages.begin_words(WordOp::Or, 1);
+    assert_eq!(victim.messages.words_result(), None);
+    victim.messages.begin_poll();
+    let error = victim.messages.next().err().map(|error| error.to_string()).unwrap_or_default();
+    assert!(error.contains("have no result of a barrier or a reduction"), "{error}");
 }
 
 /// What is taken at once is what the settings say, of notifications and of what was posted.

@@ -40,26 +40,30 @@ pub fn cases() -> Vec<Case> {
         }
     }
     for (barrier, together, users) in [("GNICE", "1", 4), ("GNICE", "2", 2), ("AUTO", "1", 0)] {
-        cases.push(Case::new(format!("engines/used/{barrier}/{together}"), move |log| {
-            used(log, barrier, together, users)
-        }));
+        for of in ["barrier.", "collective.numbers"] {
+            cases.push(Case::new(format!("engines/used/{barrier}/{together}/{of}"), move |log| {
+                used(log, of, barrier, together, users)
+            }));
+        }
     }
     cases
 }
 
-/// Runs the suite's cases of barriers alone.
+/// Runs the suite's cases of barriers alone, and of reductions of words.
 fn barriers_pass(log: &Log, suite: Cmd) -> Result<()> {
-    let ended = log.run_ok(&suite.words("--case barrier."))?;
+    let ended = log.run_ok(&suite.clone().words("--case barrier."))?;
     let passed =
         ended.output.lines().filter(|line| line.contains("] case barrier.") && line.ends_with(" ok"));
     ensure!(passed.count() >= 5, "few barriers passed");
+    let ended = log.run_ok(&suite.words("--case collective.numbers"))?;
+    ensure!(ended.output.contains("] case collective.numbers"), "no reduction of words");
     Ok(())
 }
 
 /// Of 4 ranks so many post to an engine, all of them equally often: those that are to meet by engines, and nobody where no
 /// engine is asked for.
-fn used(log: &Log, barrier: &str, together: &str, users: usize) -> Result<()> {
-    let suite = suite(4, "seq")?.words("--case barrier.").env(BARRIER, barrier);
+fn used(log: &Log, cases: &str, barrier: &str, together: &str, users: usize) -> Result<()> {
+    let suite = suite(4, "seq")?.words(&format!("--case {cases}")).env(BARRIER, barrier);
     let counts = counted(log, suite.env(TOGETHER, together), 4)?;
     let posts = counts.iter().filter_map(|counts| counts["posted"]["GNI_POST_CE"]["posts"].as_u64());
     let posts: Vec<_> = posts.collect();
