@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// The most members of a stride whose rows are copied.
 const MAX_COPIED: u32 = 256;
 
-/// A team's members, and the rows of their segments: the table's own for everyone, copies for others. A stride of more than [`MAX_COPIED`] members has no copies, so that
+/// A team's members, and the rows of their segments: the table's own for everyone, copies for others. A stride of more than 256 members has no copies, so that
 /// its memory does not grow with its size: the slow path finds its members' rows in the table.
 #[derive(Debug)]
 pub struct TeamRows<'a> {

@@ -4,12 +4,13 @@
 //! last step it has heard, directly or not, of all. Of a team whose members are in several neighbourhoods the first of each does that, after its neighbours
 //! have told it what they have, up a tree, and before it tells them what all have. Nobody is through before all have begun.
 
+use super::binomial::Position;
 use super::buffers::Buffer;
 use super::bytes::{Bytes, Stop};
 use super::layout::Layout;
 use super::part::{Io, Schedule};
 use super::step;
-use super::tree::{Place, part};
+use super::tree::part;
 use gasworks_core::Name;
 use gasworks_sync::VolatileSlice;
 
@@ -47,7 +48,7 @@ impl Transfer {
     fn of(number: u32, own: u32, size: u32, layout: Option<&Layout>) -> Option<Self> {
         let Some(layout) = layout else {
             let distance = distance_of(number, size)?;
-            let member = |distance| Place::new(0, 0, size).member(own + distance);
+            let member = |distance| Position::new(0, 0, size).member(own + distance);
             let count = distance.min(size - distance);
             let (to, from) = (member(size - distance), member(distance));
             return Some(Self {
@@ -58,7 +59,7 @@ impl Transfer {
             });
         };
         let (neighbourhood, at) = layout.place_of(own);
-        let place = Place::new(0, at, layout.size_of(neighbourhood));
+        let place = Position::new(0, at, layout.size_of(neighbourhood));
         let neighbour = |at| layout.member(neighbourhood, at);
         let (bits, none) = (place.bits(), Self::default());
         // From those below it,
@@ -86,7 +87,7 @@ impl Transfer {
     /// That of the first members of neighbourhoods.
     fn of_leaders(layout: &Layout, own: u32, distance: u32, step: u32) -> Self {
         let all = layout.count();
-        let neighbourhood = |distance| Place::new(0, 0, all).member(own + distance);
+        let neighbourhood = |distance| Position::new(0, 0, all).member(own + distance);
         let (before, after) = (neighbourhood(all - distance), neighbourhood(distance));
         let of = |leader, first| {
             let count = distance.min(all - distance);

@@ -4,11 +4,12 @@
 //! - `buffers`: memory of the library's own for that, which is used again.
 //! - `part`: one rank's part in a collective: a schedule that goes on step by step. `reused`: machines of those that are begun.
 //! - `round`: where a rank is on its team's board. `short`: collectives that are no more than that. `long`: those that go there by pieces.
-//! - `layout`: where members are, if in several neighbourhoods.
+//! - `layout`: where members are, if in several neighbourhoods. `binomial`: where they are in a tree.
 //! - `exchange`: all hear what all say. `tree`: from one to all, and from all to one; `word`: of a word, by the network's own means. `spread`: from each its own, and `bruck`: short ones by way of others. `scan`: from all before each.
 //!
 //! A team's collectives are numbered in the order in which its members call them, which is the same on all; several may be under way.
 
+mod binomial;
 mod bruck;
 mod buffers;
 mod bytes;

@@ -5,6 +5,7 @@
 //! the root, and the first member of each other one, are in a tree, and each of them has its neighbours below it in another.
 
 use super::Combine;
+use super::binomial::Position;
 use super::buffers::Buffer;
 use super::bytes::{Bytes, Stop};
 use super::layout::Layout;
@@ -16,69 +17,12 @@ use gasworks_sync::VolatileSlice;
 /// About how many bytes go at a time.
 pub(super) const CHUNK: usize = 64 << 10;
 
-/// Where a member is in a tree.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
-    root: u32,
-    /// How far the member is beyond the root.
-    pub at: u32,
-    pub size: u32,
-}
-
-impl Place {
-    pub fn new(root: u32, own: u32, size: u32) -> Self {
-        let at = (u64::from(own) + u64::from(size - root)) % u64::from(size);
-        Self { root, at: at as u32, size }
-    }
-
-    pub fn member(self, at: u32) -> u32 {
-        ((u64::from(self.root) + u64::from(at)) % u64::from(self.size)) as u32
-    }
-
-    /// Above it.
-    pub fn parent(self) -> Option<u32> {
-        (self.at != 0).then(|| self.member(self.at & (self.at - 1)))
-    }
-
-    /// How many bits those below it may have more.
-    pub fn bits(self) -> u32 {
-        match self.at {
-            0 => (self.size - 1).checked_ilog2().map_or(0, |bits| bits + 1),
-            at => at.trailing_zeros(),
-        }
-    }
-
-    /// The one below it by that bit.
-    pub fn child(self, bit: u32) -> Option<u32> {
-        self.distance_of(bit).map(|at| self.member(at))
-    }
-
-    /// How far that one is beyond the root.
-    fn distance_of(self, bit: u32) -> Option<u32> {
-        let at = u64::from(self.at) + (1 << bit);
-        (at < self.size.into()).then_some(at as u32)
-    }
-
-    /// How many are below it, with itself: those that follow it.
-    pub fn below(self) -> u32 {
-        match self.at {
-            0 => self.size,
-            at => (1 << at.trailing_zeros()).min(self.size - at),
-        }
-    }
-
-    /// The place of the one below it by that bit, if there is one.
-    pub fn below_by(self, bit: u32) -> Option<Self> {
-        self.distance_of(bit).map(|at| Self { at, ..self })
-    }
-}
-
 /// Where a member is in a tree of neighbourhoods, or of all members alike. Those below one follow it in the tree's order: of neighbourhoods from the
 /// root's on, and in each of members from its leader on.
 #[derive(Clone, Copy)]
 pub(super) struct Tree<'a> {
     /// Among its neighbours, or all members.
-    local: Place,
+    local: Position,
     leaders: Option<Leaders<'a>>,
 }
 
@@ -89,7 +33,7 @@ struct Leaders<'a> {
     root: u32,
     /// This member's neighbourhood, and where it is in the tree.
     own: u32,
-    place: Place,
+    place: Position,
 }
 
 impl<'a> Leaders<'a> {
@@ -108,7 +52,7 @@ impl<'a> Tree<'a> {
     pub fn of(io: &Io<'a>, root: u32, layout: Option<&'a Layout>) -> Self {
         match layout {
             Some(layout) => Self::by(layout, io.own(), root),
-            None => Self { local: Place::new(root, io.own(), io.size()), leaders: None },
+            None => Self { local: Position::new(root, io.own(), io.size()), leaders: None },
         }
     }
 
@@ -116,8 +60,8 @@ impl<'a> Tree<'a> {
     fn by(layout: &'a Layout, own: u32, root: u32) -> Self {
         let ((own, at), (top, top_at)) = (layout.place_of(own), layout.place_of(root));
         let leader = if own == top { top_at } else { 0 };
-        let local = Place::new(leader, at, layout.size_of(own));
-        let place = Place::new(top, own, layout.count());
+        let local = Position::new(leader, at, layout.size_of(own));
+        let place = Position::new(top, own, layout.count());
         Self { local, leaders: Some(Leaders { layout, root, own, place }) }
     }
 
@@ -177,7 +121,7 @@ impl<'a> Tree<'a> {
             let (local, number) = match self.leaders {
                 Some(leaders) if distance > 0 => {
                     let number = leaders.place.member(distance);
-                    (Place::new(0, 0, leaders.layout.size_of(number)), number)
+                    (Position::new(0, 0, leaders.layout.size_of(number)), number)
                 }
                 leaders => (self.local, leaders.map_or(0, |leaders| leaders.own)),
             };
@@ -347,29 +291,6 @@ impl<C: Combine> Schedule for ReduceAll<'_, C> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// In every tree each member but the root is below one other, from which it has one bit more.
-    #[test]
-    fn each_member_is_below_one_other() {
-        for size in 1..40 {
-            for root in 0..size {
-                let place = |own: u32| Place::new(root, own, size);
-                let mut above = vec![None; size as usize];
-                for own in 0..size {
-                    for child in (0..place(own).bits()).filter_map(|bit| place(own).child(bit)) {
-                        assert_eq!(
-                            above[child as usize].replace(own),
-                            None,
-                            "{child} of {size} is below two"
-                        );
-                        assert_eq!(place(child).parent(), Some(own));
-                    }
-                }
-                let alone: Vec<u32> = (0..size).filter(|&own| above[own as usize].is_none()).collect();
-                assert_eq!(alone, [root], "of {size}");
-            }
-        }
-    }
 
     /// Whoever the root is, each member but that is below one other, one of each further neighbourhood is below one of another, and what is combined from the
     /// nearest on is in order where neighbours follow each other.

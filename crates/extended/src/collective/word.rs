@@ -4,10 +4,10 @@
 //! does one reduction at a time, and all ranks contribute in the order of the calls: each reduction takes a [`Ticket`] when it is called.
 
 use super::Combine;
+use super::binomial::Position;
 use super::buffers::Buffer;
 use super::bytes::{Bytes, Stop};
 use super::part::Io;
-use super::tree::Place;
 use gasworks_core::{WordOp, WordReduction};
 use gasworks_sync::{Lock, Mode, Par, VolatileSlice};
 use std::collections::VecDeque;
@@ -74,7 +74,7 @@ fn word_of(element: &[u8]) -> Option<u64> {
 
 /// The ranks for which one contributes: this rank's place in the tree of them, and the member at each place.
 struct Group<'a> {
-    place: Place,
+    place: Position,
     member: &'a dyn Fn(u32) -> u32,
 }
 
@@ -116,12 +116,12 @@ impl WordReduce {
         let network = io.reduction()?;
         let (participants, layout, own_member) = (network.participants(), io.layout(), io.own());
         if participants == io.size() {
-            let group = Group { place: Place::new(0, 0, 1), member: &|_| own_member };
+            let group = Group { place: Position::new(0, 0, 1), member: &|_| own_member };
             return Some(self.turn_in(io, network, &group, (own, result), combine));
         }
         let layout = layout.filter(|layout| layout.count() == participants)?;
         let (neighbourhood, at) = layout.place_of(own_member);
-        let place = Place::new(0, at, layout.size_of(neighbourhood));
+        let place = Position::new(0, at, layout.size_of(neighbourhood));
         let group = Group { place, member: &|at| layout.member(neighbourhood, at) };
         Some(self.turn_in(io, network, &group, (own, result), combine))
     }

@@ -40,14 +40,15 @@ pub fn cases() -> Vec<Case> {
         }
     }
     for (barrier, together, users) in [("GNICE", "1", 4), ("GNICE", "2", 2), ("AUTO", "1", 0)] {
-        for of in ["barrier.", "collective.numbers"] {
-            cases.push(Case::new(format!("engines/used/{barrier}/{together}/{of}"), move |log| {
-                used(log, of, barrier, together, users)
-            }));
-        }
+        cases.push(Case::new(format!("engines/used/{barrier}/{together}"), move |log| {
+            used(log, barrier, together, users)
+        }));
     }
     cases
 }
+
+/// Reductions in the case `collective.numbers` that engines do: of one integer of all ranks to all, by its bits or its sum.
+const REDUCTIONS: u64 = 9;
 
 /// Runs the suite's cases of barriers alone, and of reductions of words.
 fn barriers_pass(log: &Log, suite: Cmd) -> Result<()> {
@@ -60,14 +61,21 @@ fn barriers_pass(log: &Log, suite: Cmd) -> Result<()> {
     Ok(())
 }
 
-/// Of 4 ranks so many post to an engine, all of them equally often: those that are to meet by engines, and nobody where no
-/// engine is asked for.
-fn used(log: &Log, cases: &str, barrier: &str, together: &str, users: usize) -> Result<()> {
-    let suite = suite(4, "seq")?.words(&format!("--case {cases}")).env(BARRIER, barrier);
-    let counts = counted(log, suite.env(TOGETHER, together), 4)?;
-    let posts = counts.iter().filter_map(|counts| counts["posted"]["GNI_POST_CE"]["posts"].as_u64());
-    let posts: Vec<_> = posts.collect();
-    ensure!(posts.len() == users, "{} ranks in place of {users} use an engine", posts.len());
-    ensure!(posts.iter().all(|count| *count > 0 && *count == posts[0]), "{posts:?} posts");
+/// Of 4 ranks `users` post to an engine, all of them equally often: the ranks that meet by engines, or none where no engine is asked for. A case with
+/// reductions of words posts once more for each of them.
+fn used(log: &Log, barrier: &str, together: &str, users: usize) -> Result<()> {
+    let posts = |case: &str| -> Result<u64> {
+        let suite = suite(4, "seq")?.words(&format!("--case {case}")).env(BARRIER, barrier);
+        let counts = counted(log, suite.env(TOGETHER, together), 4)?;
+        let posts = counts.iter().filter_map(|counts| counts["posted"]["GNI_POST_CE"]["posts"].as_u64());
+        let posts: Vec<_> = posts.collect();
+        ensure!(posts.len() == users, "{case}: {} ranks in place of {users} use an engine", posts.len());
+        ensure!(posts.iter().all(|count| *count > 0 && *count == posts[0]), "{case}: {posts:?} posts");
+        Ok(posts.first().copied().unwrap_or(0))
+    };
+    // Both have as many barriers but three, one for each of their teams.
+    let (scans, numbers) = (posts("collective.scans")?, posts("collective.numbers")?);
+    let wanted = if users == 0 { 0 } else { scans + 3 + REDUCTIONS };
+    ensure!(numbers == wanted, "{numbers} posts with reductions, and not {wanted}; {scans} without");
     Ok(())
 }
