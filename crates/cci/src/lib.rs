@@ -1,0 +1,12 @@
+//! Connected endpoints between processes of a host that were not started together: CCI's shared-memory (`sm`) transport.
+//!
+//! The protocol, without input and output:
+//! - [`uri`]: an endpoint's address, and the directory that it names.
+//! - [`datagram`]: what two endpoints send each other over their sockets while they connect.
+//! - [`handshake`]: the states of a connection, as a table of transitions.
+//! - [`header`]: the eight bytes that announce a message, an acknowledgement or a transfer.
+
+pub mod datagram;
+pub mod handshake;
+pub mod header;
+pub mod uri;
