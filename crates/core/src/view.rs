@@ -118,7 +118,7 @@ impl<'a> View<'a> {
         member < self.direct
     }
 
-    /// [`RemoteAddr::open`] for a member of a stride, by the table's row of its rank. `None` for all others.
+    /// [`RemoteAddr::open`] for a member of a large stride, by the table's row of its rank, for cold functions. `None` for all others.
     #[inline(never)]
     pub fn open_by_stride(&self, member: u32, offset: u64, len: usize) -> Option<VolatileSlice<'a>> {
         let Stride { rows, first, step, size } = self.of?.stride?;
@@ -201,9 +201,7 @@ impl<'a> RemoteAddr<'a> {
     /// `len` bytes there, where load and store reach them and nothing else is to be done.
     #[inline(always)]
     pub fn open(&self, len: usize) -> Option<VolatileSlice<'a>> {
-        let open = self.view.rows.open(self.member, self.offset, len);
-        // By a branch, so that who finds it does not look at whether there was another way.
-        if open.is_some() { open } else { self.view.open_by_stride(self.member, self.offset, len) }
+        self.view.rows.open(self.member, self.offset, len)
     }
 
     /// The member's rank, and the place in its memory.

@@ -40,7 +40,10 @@ fn members_of_a_stride_are_found_however_many_they_are() {
         assert_eq!(by_stride, size > MAX_COPIED, "{size} members");
         for member in (0..size).step_by(11).chain([size - 1]) {
             let rank = first.wrapping_add_signed(step * member as i32);
-            let at = |offset, len| view.at(member, offset).open(len).map(|open| open.as_ptr());
+            let open = |offset, len| {
+                view.at(member, offset).open(len).or_else(|| view.open_by_stride(member, offset, len))
+            };
+            let at = |offset, len| open(offset, len).map(|open| open.as_ptr());
             assert_eq!(
                 at(3, 5),
                 peers.rows().open(rank, 3, 5).map(|open| open.as_ptr()),
@@ -50,7 +53,8 @@ fn members_of_a_stride_are_found_however_many_they_are() {
             assert_eq!(view.at(member, 3).of_rank().ok(), Some((rank, 3)));
         }
         for beyond in [size, size + 1, u32::MAX] {
-            assert!(view.at(beyond, 0).open(1).is_none() && view.at(beyond, 0).of_rank().is_err());
+            assert!(view.at(beyond, 0).open(1).is_none() && view.open_by_stride(beyond, 0, 1).is_none());
+            assert!(view.at(beyond, 0).of_rank().is_err());
         }
     }
     let list = Members::list([3, 1, 2], RANKS).expect("they are ranks");

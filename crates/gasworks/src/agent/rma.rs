@@ -28,7 +28,11 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
     #[cold]
     #[inline(never)]
     fn put_far(&self, target: GlobalPtr<u8>, source: &[u8]) -> Result<(), Error> {
-        Ok(rma::put(self.engine(), target.remote(self.view), source)?)
+        match self.view.open_by_stride(target.rank(), target.offset(), source.len()) {
+            Some(there) => there.write(source),
+            None => rma::put(self.engine(), target.remote(self.view), source)?,
+        }
+        Ok(())
     }
 
     /// Gets values into `target`.
@@ -51,7 +55,11 @@ impl<'job, M: ThreadMode> Agent<'job, M> {
     #[cold]
     #[inline(never)]
     fn get_far(&self, source: GlobalPtr<u8>, target: &mut [u8]) -> Result<(), Error> {
-        Ok(rma::get(self.engine(), source.remote(self.view), target)?)
+        match self.view.open_by_stride(source.rank(), source.offset(), target.len()) {
+            Some(there) => there.read(target),
+            None => rma::get(self.engine(), source.remote(self.view), target)?,
+        }
+        Ok(())
     }
 
     /// Puts one value.
