@@ -4,8 +4,8 @@ use crate::{Agent, Error, GlobalPtr, Job, Part, Team, ThreadMode};
 use bytemuck::Pod;
 use gasworks_core::View;
 use gasworks_extended::collective::Combine;
-use gasworks_extended::team;
-use gasworks_memory::{Asked, Generations, MemoryError, RegionHandle, RegionId, RegionTable, Rights};
+use gasworks_extended::team::{self, TeamNumber};
+use gasworks_memory::{Asked, MemoryError, RegionHandle, RegionId, RegionTable, Rights};
 use std::sync::Arc;
 
 /// What comes before what a rank says of its part: whether it could be created.
@@ -51,8 +51,8 @@ impl<M: ThreadMode> Job<M> {
     /// [`everyone`](Self::everyone); the lengths may differ, and be 0. When it returns, each may use the parts of all.
     ///
     /// # Errors
-    /// The transport has no regions, all 191 columns are in use, or a rank lacks the memory: then no rank has the region. A rank that is at another
-    /// collective call is waited for.
+    /// The transport has no regions, all 191 columns are in use, or a rank lacks the memory: then no rank has the region. A rank that is at another collective call of
+    /// the team is an error, or waits for the others, as in any collective.
     pub fn create_region(&self, len: u64) -> Result<Region<'_, M>, Error> {
         self.create_region_with(len, Rights::all())
     }
@@ -115,14 +115,16 @@ impl<M: ThreadMode> Job<M> {
         let (asked, given) = part.asked();
         let (peers, members) = (self.engine().peers(), team.members());
         let mut region = Region { job: self, team: team.clone(), id: RegionId { index: 0, generation: 0 } };
-        region.id = region.agree(peers.generations().map_err(creating)?)?;
+        region.id = region.agree()?;
         let said = region.tell(&encode(asked))?;
         let mut all = vec![Asked { len: 0, rights: Rights::empty(), given: None }; peers.ranks() as usize];
         for (rank, said) in members.iter().zip(&said) {
             let cause = || Error::NoRegion { rank, cause: "it has not said what its part is to be".into() };
-            let asked = decode(said).ok_or_else(cause)?;
-            if members.size() < peers.ranks() && asked.given.is_none() && asked.len > 0 {
-                let cause = "new memory is for regions of all ranks, and this is one of a team".into();
+            let asked = decode(said).ok_or_else(cause).inspect_err(|_| peers.release(region.id))?;
+            // All ranks of a host lay their file out alike, by the order of the collectives of everyone.
+            if team.number() != TeamNumber::EVERYONE && asked.given.is_none() && asked.len > 0 {
+                peers.release(region.id);
+                let cause = "new memory is for regions of everyone, and this is one of another team".into();
                 return Err(Error::NoRegion { rank, cause });
             }
             all[rank as usize] = asked;
@@ -167,11 +169,26 @@ impl<M: ThreadMode> Job<M> {
 
 impl<M: ThreadMode> Region<'_, M> {
     /// What all who create it call it: each says what it can.
-    fn agree(&self, generations: Generations) -> Result<RegionId, Error> {
+    fn agree(&self) -> Result<RegionId, Error> {
         let (engine, teams) = (self.job.engine(), self.job.teams().0);
-        let mut all = generations.map(u16::to_le_bytes);
-        teams.reduce(engine, &self.team, None, all.as_flattened_mut(), Largest)?;
-        RegionTable::name_region(&all.map(u16::from_le_bytes)).map_err(creating)
+        let TeamNumber { maker, counter } = self.team.number();
+        // Other threads may create regions with other teams: where one has taken the name on any of these ranks, all try another, and other teams others again.
+        let mut nth = 0u32;
+        loop {
+            let mut all = engine.peers().generations().map_err(creating)?.map(u16::to_le_bytes);
+            teams.reduce(engine, &self.team, None, all.as_flattened_mut(), Largest)?;
+            let id = RegionTable::name_region(&all.map(u16::from_le_bytes), nth).map_err(creating)?;
+            let is_ours = engine.peers().reserve(id);
+            let mut is_taken = u16::from(!is_ours).to_le_bytes();
+            teams.reduce(engine, &self.team, None, &mut is_taken, Largest)?;
+            if is_taken == [0; 2] {
+                return Ok(id);
+            }
+            if is_ours {
+                engine.peers().release(id);
+            }
+            nth = nth.wrapping_add(1 + maker.wrapping_mul(31).wrapping_add(counter) % 61);
+        }
     }
 
     /// All who create it have come.
@@ -230,7 +247,7 @@ impl<M: ThreadMode> Region<'_, M> {
     /// region afterwards gets an error.
     ///
     /// # Errors
-    /// A peer or the launcher fails, or the system refuses to take the memory.
+    /// A peer fails, or the system refuses to take the memory.
     pub fn withdraw(self) -> Result<(), Error> {
         self.job.engine().drain()?;
         self.meet()?;

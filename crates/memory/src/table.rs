@@ -187,12 +187,22 @@ impl RegionTable {
         self.regions.memory().map(|_| self.regions.generations())
     }
 
-    /// The name of a region that ranks create who have said these generations.
+    /// A name for a region of ranks that have said these generations: in the first column that is free on all of them, or the one that comes so far behind it.
     ///
     /// # Errors
     /// No column is free on all of them.
-    pub fn name_region(generations: &Generations) -> Result<RegionId, MemoryError> {
-        regions::first_of(generations)
+    pub fn name_region(generations: &Generations, nth: u32) -> Result<RegionId, MemoryError> {
+        regions::nth_of(generations, nth)
+    }
+
+    /// Keeps this name for a region that is [created](Self::create) next; whether this rank can. Another thread may have taken it since this rank has said what it can create.
+    pub fn reserve(&self, id: RegionId) -> bool {
+        self.regions.reserve(id)
+    }
+
+    /// Keeps the name no more.
+    pub fn release(&self, id: RegionId) {
+        self.regions.release(id);
     }
 
     /// The name that a region would get which only this rank creates, or those that have created and withdrawn the same ones.
@@ -200,7 +210,7 @@ impl RegionTable {
     /// # Errors
     /// Those of [`generations`](Self::generations) and [`name_region`](Self::name_region).
     pub fn next_region(&self) -> Result<RegionId, MemoryError> {
-        self.generations().and_then(|generations| Self::name_region(&generations))
+        self.generations().and_then(|generations| Self::name_region(&generations, 0))
     }
 
     /// Collective: creates a region of this name, of which each rank asks for a part, or gives it: this one `given`. Peers may be told of
@@ -274,6 +284,8 @@ impl RegionTable {
     /// There is no such region any more.
     pub fn withdraw(&self, id: RegionId) -> Result<(), MemoryError> {
         let region = RegionHandle { owner: self.segments.own, id };
+        // Where it could not be created.
+        self.regions.release(id);
         self.regions.close(id).then_some(()).ok_or(MemoryError::Withdrawn { region })
     }
 

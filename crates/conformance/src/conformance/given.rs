@@ -293,7 +293,7 @@ pub(super) fn teams<M: SuiteMode>(stage: &Stage<'_, M>) -> Result<(), Failure> {
     }
     if !is_all {
         let refused_new = stage.job.create_region_on(&half, Part::new(8));
-        refused("new memory of a team", refused_new, &["new memory is for regions of all ranks"])?;
+        refused("new memory of a team", refused_new, &["new memory is for regions of everyone"])?;
     }
     // To all then, and by another name than either half would have it.
     let again = stage.job.create_region_of(part_at(&memory))?;

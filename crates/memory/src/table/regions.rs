@@ -83,10 +83,16 @@ pub(super) struct Regions {
     closed: AtomicBool,
     /// All that were ever created, in that order.
     created: Doubling<Box<[OnceLock<Created>]>, 1>,
-    /// How many of them there are. A lock, so that one at a time is created.
-    count: <Par as Mode>::Lock<u32>,
+    /// How many of them there are, and which columns are kept for some that are about to be created. A lock, so that one at a time is created.
+    count: <Par as Mode>::Lock<Count>,
     /// For each column, from the first on, the number of its latest among all that were created, from 1 on; 0 for none.
     latest: OnceLock<Box<[AtomicU32]>>,
+}
+
+#[derive(Default)]
+struct Count {
+    created: u32,
+    reserved: Vec<u8>,
 }
 
 impl Default for Regions {
@@ -96,7 +102,7 @@ impl Default for Regions {
             given: Lock::new(Vec::new()),
             closed: AtomicBool::new(false),
             created: Doubling::default(),
-            count: Lock::new(0),
+            count: Lock::new(Count::default()),
             latest: OnceLock::new(),
         }
     }
@@ -105,12 +111,13 @@ impl Default for Regions {
 /// No column can have a region.
 const NO_COLUMN: MemoryError = MemoryError::NoColumn { columns: COLUMNS as u32 };
 
-/// The first column's region, of those that can have one.
-pub(super) fn first_of(generations: &Generations) -> Result<RegionId, MemoryError> {
+/// The region of a column that can have one: of the one that comes so far behind the first, around.
+pub(super) fn nth_of(generations: &Generations, nth: u32) -> Result<RegionId, MemoryError> {
     let all = (RegionId::FIRST..=RegionId::LAST).zip(generations);
-    all.map(|(index, &generation)| RegionId { index, generation })
-        .find(|id| id.generation != NO_GENERATION)
-        .ok_or(NO_COLUMN)
+    let free = all.map(|(index, &generation)| RegionId { index, generation });
+    let free: Vec<_> = free.filter(|id| id.generation != NO_GENERATION).collect();
+    let nth = (nth as usize).checked_rem(free.len()).ok_or(NO_COLUMN)?;
+    free.get(nth).copied().ok_or(NO_COLUMN)
 }
 
 impl Regions {
@@ -168,16 +175,45 @@ impl Regions {
         self.latest(id.index).filter(|created| created.id == id)
     }
 
-    /// The generation of the next region in each column.
-    pub fn generations(&self) -> Generations {
-        let next = |index| match self.latest(index) {
+    /// The generation of the next region in a column.
+    fn next_in(&self, index: u8) -> u16 {
+        match self.latest(index) {
             None => 0,
             Some(Created { id, state, .. }) if state.load(Ordering::Relaxed) == WITHDRAWN => {
                 id.generation.saturating_add(1)
             }
             Some(_) => NO_GENERATION,
-        };
-        std::array::from_fn(|column| next(RegionId::FIRST + column as u8))
+        }
+    }
+
+    /// The generation of the next region in each column.
+    pub fn generations(&self) -> Generations {
+        self.count.with(|count| {
+            let next =
+                |index| if count.reserved.contains(&index) { NO_GENERATION } else { self.next_in(index) };
+            std::array::from_fn(|column| next(RegionId::FIRST + column as u8))
+        })
+    }
+
+    /// Keeps a column for a region of this name; whether it can have that.
+    pub fn reserve(&self, id: RegionId) -> bool {
+        self.count.with(|count| {
+            let can = !count.reserved.contains(&id.index) && self.can_have(id);
+            can.then(|| count.reserved.push(id.index)).is_some()
+        })
+    }
+
+    /// Keeps it no more.
+    pub fn release(&self, id: RegionId) {
+        self.count.with(|count| count.reserved.retain(|index| *index != id.index));
+    }
+
+    /// Whether its column can have a region of this name.
+    fn can_have(&self, id: RegionId) -> bool {
+        id.index >= RegionId::FIRST
+            && id.index <= RegionId::LAST
+            && id.generation < NO_GENERATION
+            && self.next_in(id.index) <= id.generation
     }
 
     /// Adds a region that is not published, of which peers are mapped as [`RegionMemory::create`] says.
@@ -197,14 +233,14 @@ impl Regions {
         };
         let latest = self.latest.get_or_init(|| (0..COLUMNS).map(|_| AtomicU32::new(0)).collect());
         self.count.with(|count| {
-            let number = *count + 1;
+            count.reserved.retain(|index| *index != id.index);
+            let number = count.created + 1;
             let column = usize::from(id.index.wrapping_sub(RegionId::FIRST));
-            let is_free = self.generations().get(column).is_some_and(|&next| next <= id.generation);
-            let slot = self.slot(number).filter(|_| is_free && id.generation < NO_GENERATION);
+            let slot = self.slot(number).filter(|_| self.can_have(id));
             let (slot, of) = slot.zip(latest.get(column)).ok_or(NO_COLUMN)?;
             let _ = slot.set(created);
             of.store(number, Ordering::Release);
-            *count = number;
+            count.created = number;
             Ok(())
         })
     }

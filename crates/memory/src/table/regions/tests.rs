@@ -236,17 +236,26 @@ fn ranks_agree_on_a_column_that_is_free_on_all() {
     let agreed = |tables: [&RegionTable; 2]| {
         let [mut all, theirs] = tables.map(|table| table.generations().expect("there are regions"));
         all.iter_mut().zip(theirs).for_each(|(most, generation)| *most = generation.max(*most));
-        RegionTable::name_region(&all)
+        RegionTable::name_region(&all, 0)
     };
     let named = agreed([&one, &other]).expect("there are columns");
     assert_eq!(named, RegionId { generation: 2, ..first }, "the second has had two there");
     for table in [&one, &other] {
         assert_eq!(table.create(named, &asked, None), Ok(()));
     }
+    // A name that is kept for another region is not free, and is given back.
+    let next = agreed([&one, &other]).expect("there are columns");
+    assert!(one.reserve(next) && !one.reserve(next));
+    let behind = RegionId { index: next.index + 1, generation: 0 };
+    assert_eq!(agreed([&one, &other]), Ok(behind));
+    one.release(next);
+    let all = one.generations().expect("there are regions");
+    let columns = u32::from(RegionId::LAST - RegionId::FIRST) + 1;
+    assert_eq!(RegionTable::name_region(&all, 1), Ok(behind));
+    assert_eq!(RegionTable::name_region(&all, columns - 2), Ok(next), "two are in use here");
     // The next column is in use on one of them.
     assert_eq!(agreed([&one, &other]), Ok(RegionId { index: second.index + 1, generation: 0 }));
     let older = RegionId { generation: 1, ..first };
-    let columns = u32::from(RegionId::LAST - RegionId::FIRST) + 1;
     assert_eq!(one.create(older, &asked, None), Err(MemoryError::NoColumn { columns }));
 }
 
