@@ -358,8 +358,8 @@ pub enum WordOp {
 pub trait WordReduction {
     /// The number of ranks that contribute: all, or the first one of each neighbourhood.
     fn participants(&self) -> u32;
-    /// Contributes this rank's word to the next reduction.
-    fn contribute(&self, op: WordOp, word: u64);
+    /// Contributes this rank's word to the next reduction. Reductions in which ranks pass different numbers fail.
+    fn contribute(&self, number: u64, op: WordOp, word: u64);
     /// The result of the reduction that this rank has contributed to last, once it is there.
     fn result(&self) -> Option<u64>;
 }

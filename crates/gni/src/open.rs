@@ -27,14 +27,14 @@ use gasworks_memory::{
     Asked, AuxPlan, Grows, Growth, Largest, MemoryError, Peer, PeerFlags, RegionId, RegionMemory, RegionTable,
 };
 use gasworks_os::descriptor::Descriptor;
-use gasworks_os::ending;
+use gasworks_os::ending::{self, AtEnd};
 use gasworks_os::limits::Limit;
 use gasworks_os::memfd::{self, Mapping};
 use gasworks_rdma::{Abilities, EngineError, NicError, Registry, Tuning};
 use gasworks_sync::atomic::AtomicBool;
 use gasworks_sync::{Lock, RawSlice, VolatileSlice, kill_point};
 use std::iter;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 /// Replies that may be out at once.
 const REPLIES: u32 = 32;
@@ -259,9 +259,8 @@ impl Plan {
         let peers = attach(bootstrap, segments, &rdma, closed)?;
         let witness = seen.unwrap_or_else(|| shared.with(|messages| messages.seen()));
         let barrier = GniBarrier(shared.clone());
-        let ends = Arc::downgrade(&shared);
-        let end = move |step| ends.upgrade().into_iter().for_each(|shared| shared.end(step));
-        ending::at_end(Box::new(end))?;
+        let ends: Weak<dyn AtEnd> = Arc::<Shared<M>>::downgrade(&shared);
+        ending::at_end(ends)?;
         Ok(Opened { wire: GniWire(shared), rdma, peers, barrier, witness })
     }
 }
@@ -508,7 +507,13 @@ fn meet<M: CoreMode>(
         homes.push(Home { address, handle: Handle { words: [first, second] } });
     }
     domain.meet(addresses.into());
-    let have_further = by_engines && further_engines.iter().all(|(_, engine)| *engine != NO_ENGINE);
+    // One rank that leads all others has nobody to combine its words with.
+    let have_further = by_engines
+        && (leaders.len() > 1 || ranks == 1)
+        && further_engines.iter().all(|(_, engine)| *engine != NO_ENGINE);
+    if !have_further {
+        domain.give_back_engine(EngineOf::Words);
+    }
     if let Some(me) = leaders.iter().position(|(rank, _)| by_engines && *rank == me) {
         // All have done so before any gives something: they tell each other of their segments in between.
         let radix = settings.engines_below as usize;

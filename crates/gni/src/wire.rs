@@ -23,7 +23,7 @@ use gasworks_gni_sys::{
     GNI_MEM_READ_ONLY, GNI_RC_ALIGNMENT_ERROR, GNI_RC_INVALID_PARAM, GNI_RC_PERMISSION_ERROR, gni_return_t,
 };
 use gasworks_os::descriptor::Descriptor;
-use gasworks_os::ending::EndStep;
+use gasworks_os::ending::{AtEnd, EndStep};
 use gasworks_rdma::{Abilities, Completion, Direction, Key, Nic, NicError, Post as Transfer, Way};
 use gasworks_sync::atomic::{AtomicBool, Ordering};
 use gasworks_sync::{Lock, RawSlice, SpinLock, kill_point};
@@ -120,25 +120,6 @@ impl<M: CoreMode> Shared<M> {
         })
     }
 
-    /// The process ends, and the job with it: what is under way comes to its end, if it does so soon; then the domain is given up.
-    pub fn end(&self, step: EndStep) {
-        match step {
-            EndStep::Settle => {
-                let begun = Instant::now();
-                let settles = || self.with(|messages| messages.settle_posts());
-                while !settles() && begun.elapsed() < LAST_POSTS {
-                    std::thread::yield_now();
-                }
-            }
-            EndStep::GiveUp => {
-                // Nobody looks without the lock any more.
-                self.still.store(false, Ordering::Relaxed);
-                self.closed.set();
-                self.messages.with(|messages| messages.domain.give_up());
-            }
-        }
-    }
-
     /// Goes on with the barrier of two levels.
     pub fn turn_levels(&self) -> Option<Name> {
         let begin = |name| self.with(|messages| messages.begin_barrier(name));
@@ -158,6 +139,27 @@ impl<M: CoreMode> Shared<M> {
             && self.still.load(Ordering::Relaxed)
             // SAFETY: domain.1: the domain is dropped with `self`.
             && unsafe { self.bell.is_silent() }
+    }
+}
+
+/// The process ends, and the job with it: what is under way comes to its end, if it does so soon; then the domain is given up.
+impl<M: CoreMode> AtEnd for Shared<M> {
+    fn end(&self, step: EndStep) {
+        match step {
+            EndStep::Settle => {
+                let begun = Instant::now();
+                let settles = || self.with(|messages| messages.settle_posts());
+                while !settles() && begun.elapsed() < LAST_POSTS {
+                    std::thread::yield_now();
+                }
+            }
+            EndStep::GiveUp => {
+                // Nobody looks without the lock any more.
+                self.still.store(false, Ordering::Relaxed);
+                self.closed.set();
+                self.messages.with(|messages| messages.domain.give_up());
+            }
+        }
     }
 }
 
@@ -206,8 +208,8 @@ impl<M: CoreMode> WordReduction for GniWire<M> {
         self.0.participants
     }
 
-    fn contribute(&self, op: WordOp, word: u64) {
-        self.0.with(|messages| messages.begin_words(op, word));
+    fn contribute(&self, number: u64, op: WordOp, word: u64) {
+        self.0.with(|messages| messages.begin_words(number, op, word));
     }
 
     fn result(&self) -> Option<u64> {

@@ -2,6 +2,9 @@
 
 use gasworks_core::WordOp;
 
+/// Numbers of reductions are below this.
+const MAX_NUMBER: u64 = 1 << 32;
+
 /// What is to be done next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
@@ -16,22 +19,21 @@ pub(crate) enum Step {
 /// This rank's reductions.
 #[derive(Debug)]
 pub(crate) struct Words {
-    begun: u64,
     step: Step,
     result: Option<u64>,
 }
 
 impl Default for Words {
     fn default() -> Self {
-        Self { begun: 0, step: Step::Nothing, result: None }
+        Self { step: Step::Nothing, result: None }
     }
 }
 
 impl Words {
-    /// The next one begins, by this rank's word.
-    pub fn begin(&mut self, op: WordOp, word: u64) {
-        self.begun += 1;
-        (self.step, self.result) = (Step::Give { number: self.begun, op, word }, None);
+    /// The next one begins, by this rank's word. Engines compare the numbers that they are given, as far as these have room there.
+    pub fn begin(&mut self, number: u64, op: WordOp, word: u64) {
+        let number = number & (MAX_NUMBER - 1);
+        (self.step, self.result) = (Step::Give { number, op, word }, None);
     }
 
     pub fn next(&self) -> Step {

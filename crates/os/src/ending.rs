@@ -12,11 +12,12 @@
 //! - ending.4: C's standard output and input are valid streams from the start of the process to its end.
 //! - ending.5: a stream that is read holds nothing to be written: flushing all streams looks at its flags alone, without its lock
 //!   where a thread keeps that.
-//! - ending.6: what is registered by [`at_end`] is called by the thread that has registered it, and dropped by nobody.
+//! - ending.6: what is registered by [`at_end`] is called by the thread that has registered it. Other threads move it, and drop what is left of it when it is
+//!   gone: counts, which are atomic.
 
 use std::io::Write;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
-use std::sync::PoisonError;
+use std::sync::{PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use gasworks_sync::atomic::Ordering;
@@ -26,7 +27,7 @@ use crate::eventfd::EventFd;
 use crate::hooks::{Act, Ending};
 use crate::{OsError, Result, descriptor, futex, jobs, process, signals};
 
-pub use crate::hooks::EndStep;
+pub use crate::hooks::{AtEnd, EndStep};
 
 impl Ending {
     fn is_ours(&self) -> bool {
@@ -414,18 +415,22 @@ pub fn finish_exit(code: i32) -> ! {
     process::exit_now(byte(code) as i32)
 }
 
-// SAFETY: ending.6: other threads only move it from list to list, under the lock; `do_all` calls those of its own thread alone, and the
-// list is a static's, which is not dropped.
+// SAFETY: ending.6: other threads only move it from list to list, under the lock, or drop it when nothing but its counts is there; `do_all` calls those of its
+// own thread alone, and the list is a static's, which is not dropped.
 unsafe impl Send for Act {}
 
-/// Has this done where the thread that calls this ends the process with its job open and with code 0, by [`exit`] or libc's: each step
+/// Has this done, as long as it is there, where the thread that calls this ends the process with its job open and with code 0, by [`exit`] or libc's: each step
 /// once, the second when all ranks have come to it. What has been registered with libc before this call comes after it.
 ///
 /// # Errors
 /// The system takes no hook.
-pub fn at_end(act: Box<dyn FnMut(EndStep)>) -> Result<()> {
+pub fn at_end(act: Weak<dyn AtEnd>) -> Result<()> {
     let act = Act { thread: process::thread(), act };
-    jobs::acts().lock().unwrap_or_else(PoisonError::into_inner).push(act);
+    let mut acts = jobs::acts().lock().unwrap_or_else(PoisonError::into_inner);
+    // A process may be in many jobs, one after the other.
+    acts.retain(|act| act.act.strong_count() > 0);
+    acts.push(act);
+    drop(acts);
     // SAFETY: ending.2: `at_exit` is of the type that `on_exit` wants; its argument is null and not used, and once called it does nothing.
     if unsafe { on_exit(at_exit, std::ptr::null_mut()) } != 0 {
         return Err(OsError::last("install", "an exit hook"));
@@ -437,13 +442,12 @@ pub fn at_end(act: Box<dyn FnMut(EndStep)>) -> Result<()> {
 fn do_all(step: EndStep) -> bool {
     let all = || jobs::acts().lock().unwrap_or_else(PoisonError::into_inner);
     // Without the lock: what is done may take a while.
-    let (mut own, others): (Vec<_>, Vec<_>) =
+    let (own, others): (Vec<_>, Vec<_>) =
         std::mem::take(&mut *all()).into_iter().partition(|act| act.thread == process::thread());
     all().extend(others);
-    own.iter_mut().for_each(|act| (act.act)(step));
-    let is_any = !own.is_empty();
+    let done = own.iter().filter_map(|act| act.act.upgrade()).inspect(|act| act.end(step)).count();
     all().extend(own);
-    is_any
+    done > 0
 }
 
 /// Waits for the keeper to end this process: for a thread that has no part in that.

@@ -3,6 +3,8 @@
 //! What they mean is said by the module of each hook, [`faults`](crate::faults), [`inquiry`](crate::inquiry) or
 //! [`ending`](crate::ending); they live in the registry of [`jobs`](crate::jobs).
 
+use std::sync::Weak;
+
 use gasworks_sync::atomic::{AtomicI32, AtomicU32, AtomicU64, AtomicUsize};
 
 /// What the handler of `SIGBUS` needs between its installation and its call.
@@ -102,8 +104,14 @@ pub enum EndStep {
     GiveUp,
 }
 
-/// What is to be done at the end of the process, and the thread that it is of.
+/// What has something to do at the end of the process.
+pub trait AtEnd {
+    /// Does a step of it.
+    fn end(&self, step: EndStep);
+}
+
+/// What is to be done at the end of the process as long as it is there, and the thread that it is of.
 pub(crate) struct Act {
     pub(crate) thread: u32,
-    pub(crate) act: Box<dyn FnMut(EndStep)>,
+    pub(crate) act: Weak<dyn AtEnd>,
 }

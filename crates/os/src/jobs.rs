@@ -165,7 +165,8 @@ impl Drop for Guard {
     fn drop(&mut self) {
         let slot = match self.0 {
             Some(Entry::Range(i)) => {
-                REGISTRY.free.store(i, Ordering::Relaxed);
+                // The lowest one, so that a process in many jobs, one after the other, uses the same few.
+                REGISTRY.free.fetch_min(i, Ordering::Relaxed);
                 &REGISTRY.ranges[i]
             }
             Some(Entry::Job(i)) => &REGISTRY.jobs[i],

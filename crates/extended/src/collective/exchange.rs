@@ -14,8 +14,8 @@ use super::tree::part;
 use gasworks_core::Name;
 use gasworks_sync::VolatileSlice;
 
-/// So many bytes of a step go at a time.
-const PIECE: usize = 1 << 20;
+/// So many bytes of a step go at a time; fewer in tests, so that several pieces are tried.
+const PIECE: usize = if cfg!(test) { 9000 } else { 1 << 20 };
 /// How many bytes a name has.
 const NAME: usize = 8;
 

@@ -5,7 +5,7 @@
 //! - `part`: one rank's part in a collective: a schedule that goes on step by step. `reused`: machines of those that are begun.
 //! - `round`: where a rank is on its team's board. `short`: collectives that are no more than that. `long`: those that go there by pieces.
 //! - `layout`: where members are, if in several neighbourhoods. `binomial`: where they are in a tree.
-//! - `exchange`: all hear what all say. `tree`: from one to all, and from all to one; `word`: of a word, by the network's own means. `spread`: from each its own, and `bruck`: short ones by way of others. `scan`: from all before each.
+//! - `exchange`: all hear what all say. `tree`: from one to all, and from all to one; `word`: of a word, by the network's own means, and `ticket`: in which order. `spread`: from each its own, and `bruck`: short ones by way of others. `scan`: from all before each.
 //!
 //! A team's collectives are numbered in the order in which its members call them, which is the same on all; several may be under way.
 
@@ -24,6 +24,7 @@ mod round;
 mod scan;
 mod short;
 mod spread;
+mod ticket;
 mod tree;
 mod word;
 
@@ -55,8 +56,8 @@ pub(crate) use round::{Kind, Round, What, Which};
 pub(crate) use scan::Scan;
 pub(crate) use short::{Combined, Copies, MAX_POST, OnBoard, Short, Steps, is_combined};
 pub(crate) use spread::{AllToAll, AnyAllToAll, Blocks, Gather, Scatter};
+pub(crate) use ticket::{Ticket, TicketQueue};
 pub(crate) use tree::{AnyReduce, Broadcast, Reduce, ReduceAll};
-pub(crate) use word::TicketQueue;
 
 /// Every so many collectives of a team its members meet, so that none is further ahead of another.
 const WINDOW: u32 = 16;

@@ -5,6 +5,7 @@ use super::bytes::{Bytes, Stop};
 use super::layout::Layout;
 use super::matching::{CLEAR_TO_SEND, EAGER, Matching, PIECE, Step, TeamNumber, WORDS};
 use super::round::{Round, What, Which};
+use super::ticket::Ticket;
 use gasworks_core::{Category, CoreMode, Engine, Error, Members, Outgoing, Rank, SharedTeam, WordReduction};
 use gasworks_sync::atomic::AtomicU32;
 use gasworks_sync::{VolatileSlice, kill_point};
@@ -103,6 +104,8 @@ pub(crate) struct Of {
     pub shared: Option<Arc<dyn SharedTeam>>,
     /// Where they are, if in several neighbourhoods.
     pub layout: Option<Arc<Layout>>,
+    /// Of a reduction of words that a network may do.
+    pub ticket: Option<Ticket>,
 }
 
 impl Of {
@@ -199,6 +202,11 @@ impl<'a> Io<'a> {
     /// The reduction of words that a network has, if one does.
     pub fn reduction(&self) -> Option<&'a dyn WordReduction> {
         self.sender.reduction()
+    }
+
+    /// The turn of a reduction of words that a network may do.
+    pub fn ticket(&self) -> Option<&'a Ticket> {
+        self.of.ticket.as_ref()
     }
 
     /// How many members there are.

@@ -46,6 +46,11 @@ impl What {
         self.0 & ((1 << Self::ROOT) - 1)
     }
 
+    /// Whether it is a reduction to all that may be of one word.
+    pub fn is_of_a_word(self) -> bool {
+        self.kind() == Some(Kind::ReduceAll) && matches!(self.len(), 4 | 8)
+    }
+
     fn describe(self) -> String {
         let (len, name) = (self.len(), self.kind().map_or("nothing known", Kind::name));
         let way = if self.0 & Self::POSTED == 0 { ", by messages" } else { "" };

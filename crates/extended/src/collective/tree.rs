@@ -11,7 +11,7 @@ use super::bytes::{Bytes, Stop};
 use super::layout::Layout;
 use super::part::{Either, Io, Schedule};
 use super::step::TO_ROOT;
-use super::word::{TicketQueue, WordReduce};
+use super::word::WordReduce;
 use gasworks_sync::VolatileSlice;
 
 /// About how many bytes go at a time.
@@ -258,15 +258,9 @@ pub(crate) struct ReduceAll<'a, C> {
 pub(crate) type AnyReduce<'a, C> = Either<Reduce<'a, C>, ReduceAll<'a, C>>;
 
 impl<'a, C: Combine> ReduceAll<'a, C> {
-    /// `tickets` are those of a team of all ranks, for which a network may do it.
-    pub fn new(
-        own: VolatileSlice<'a>,
-        result: VolatileSlice<'a>,
-        combine: C,
-        tickets: Option<&TicketQueue>,
-    ) -> Self {
+    pub fn new(own: VolatileSlice<'a>, result: VolatileSlice<'a>, combine: C) -> Self {
         let broadcast = Broadcast::new(0, result);
-        let word = tickets.and_then(|tickets| WordReduce::new(tickets, &combine, own.len()));
+        let word = WordReduce::new(&combine, own.len());
         Self { word, reduce: Some(Reduce::new(0, own, result, combine)), broadcast }
     }
 }

@@ -1,67 +1,20 @@
 //! Reduces a word of every rank to all by the network's own means ([`WordReduction`]): collective engines of its NICs.
 //!
 //! Where the first rank of each neighbourhood contributes for all its neighbours, they send it their words up a tree and get the result down the same tree. The network
-//! does one reduction at a time, and all ranks contribute in the order of the calls: each reduction takes a [`Ticket`] when it is called.
+//! does one reduction at a time, and all ranks contribute in the order of the team's collectives: each reduction takes a [`Ticket`] with its place among them.
 
 use super::Combine;
 use super::binomial::Position;
 use super::buffers::Buffer;
 use super::bytes::{Bytes, Stop};
 use super::part::Io;
+use super::ticket::Ticket;
 use gasworks_core::{WordOp, WordReduction};
-use gasworks_sync::{Lock, Mode, Par, VolatileSlice};
-use std::collections::VecDeque;
-use std::sync::Arc;
+use gasworks_sync::VolatileSlice;
 
 /// Steps: to the one above, and from it.
 const UP: u32 = 0;
 const DOWN: u32 = 1;
-
-/// The reductions that this rank has called and that are not over, in the order of the calls.
-#[derive(Clone)]
-pub(crate) struct TicketQueue(Arc<<Par as Mode>::Lock<Waiting>>);
-
-#[derive(Default)]
-struct Waiting {
-    taken: u64,
-    numbers: VecDeque<u64>,
-}
-
-impl Default for TicketQueue {
-    fn default() -> Self {
-        Self(Arc::new(Lock::new(Waiting::default())))
-    }
-}
-
-impl TicketQueue {
-    /// The next reduction's ticket.
-    pub fn take(&self) -> Ticket {
-        let number = self.0.with(|waiting| {
-            waiting.taken += 1;
-            waiting.numbers.push_back(waiting.taken);
-            waiting.taken
-        });
-        Ticket { tickets: self.clone(), number }
-    }
-}
-
-/// A reduction's place in the queue, until it is dropped.
-pub(crate) struct Ticket {
-    tickets: TicketQueue,
-    number: u64,
-}
-
-impl Ticket {
-    fn is_first(&self) -> bool {
-        self.tickets.0.with(|waiting| waiting.numbers.front() == Some(&self.number))
-    }
-}
-
-impl Drop for Ticket {
-    fn drop(&mut self) {
-        self.tickets.0.with(|waiting| waiting.numbers.retain(|number| *number != self.number));
-    }
-}
 
 /// The element as the low bits of a word; `None` for elements of other sizes.
 fn word_of(element: &[u8]) -> Option<u64> {
@@ -81,8 +34,6 @@ struct Group<'a> {
 /// A member's part.
 pub(crate) struct WordReduce {
     op: WordOp,
-    /// Until the network has reduced the words.
-    ticket: Option<Ticket>,
     so_far: Option<Buffer>,
     heard: u32,
     is_sent: bool,
@@ -93,17 +44,9 @@ pub(crate) struct WordReduce {
 
 impl WordReduce {
     /// A reduction of `len` bytes; `None` unless they are one element that networks may combine.
-    pub fn new(tickets: &TicketQueue, combine: &impl Combine, len: usize) -> Option<Self> {
+    pub fn new(combine: &impl Combine, len: usize) -> Option<Self> {
         let op = combine.word_op().filter(|_| combine.element() == len && matches!(len, 4 | 8))?;
-        Some(Self {
-            op,
-            ticket: Some(tickets.take()),
-            so_far: None,
-            heard: 0,
-            is_sent: false,
-            is_over: false,
-            told: 0,
-        })
+        Some(Self { op, so_far: None, heard: 0, is_sent: false, is_over: false, told: 0 })
     }
 
     /// Advances the reduction; `None`, on all members alike, if the network does not do it.
@@ -113,23 +56,23 @@ impl WordReduce {
         (own, result): (VolatileSlice<'_>, VolatileSlice<'_>),
         combine: &mut impl Combine,
     ) -> Option<Result<(), Stop>> {
-        let network = io.reduction()?;
+        let (network, ticket) = io.reduction().zip(io.ticket())?;
         let (participants, layout, own_member) = (network.participants(), io.layout(), io.own());
         if participants == io.size() {
             let group = Group { place: Position::new(0, 0, 1), member: &|_| own_member };
-            return Some(self.turn_in(io, network, &group, (own, result), combine));
+            return Some(self.turn_in(io, (network, ticket), &group, (own, result), combine));
         }
         let layout = layout.filter(|layout| layout.count() == participants)?;
         let (neighbourhood, at) = layout.place_of(own_member);
         let place = Position::new(0, at, layout.size_of(neighbourhood));
         let group = Group { place, member: &|at| layout.member(neighbourhood, at) };
-        Some(self.turn_in(io, network, &group, (own, result), combine))
+        Some(self.turn_in(io, (network, ticket), &group, (own, result), combine))
     }
 
     fn turn_in(
         &mut self,
         io: &mut Io<'_>,
-        network: &dyn WordReduction,
+        (network, ticket): (&dyn WordReduction, &Ticket),
         &Group { place, member }: &Group<'_>,
         (own, result): (VolatileSlice<'_>, VolatileSlice<'_>),
         combine: &mut impl Combine,
@@ -160,15 +103,15 @@ impl WordReduce {
                     io.give_back(all);
                 }
                 None => {
-                    if self.ticket.as_ref().is_some_and(|ticket| !ticket.is_first()) {
+                    if !ticket.is_first() {
                         return Err(Stop::Waits(None));
                     }
                     if !self.is_sent {
-                        network.contribute(self.op, word_of(so_far).unwrap_or(0));
+                        network.contribute(ticket.place(), self.op, word_of(so_far).unwrap_or(0));
                         self.is_sent = true;
                     }
                     let word = network.result().ok_or(Stop::Waits(None))?;
-                    self.ticket = None;
+                    ticket.end();
                     match len {
                         4 => so_far.copy_from_slice(&(word as u32).to_ne_bytes()),
                         _ => so_far.copy_from_slice(&word.to_ne_bytes()),

@@ -451,7 +451,7 @@ impl Teams {
         self.begin(engine, team, start, reduce(team, root, (own, result), combine))
     }
 
-    /// This rank cannot take part in the next collective as it was asked to, for this reason; it has its turn all the same, so that the others do not wait for it.
+    /// This rank cannot take part in the next collective as it was asked to, for this reason. It takes its place there all the same: on a board the others are told.
     #[cold]
     pub fn refuse<M: CoreMode>(&self, engine: &Engine<M>, team: &Team, error: Error) -> Error {
         collective::refuse(engine, self.next(team, What::NOTHING), error)
@@ -613,7 +613,7 @@ fn reduce<'a, C: Combine + 'a>(
     let (place, len, element) = (team.place(), own.len(), combine.element());
     let schedule = move |combine| match root {
         Some(root) => Either::First(Reduce::new(root, own, result, combine)),
-        None => Either::Second(ReduceAll::new(own, result, combine, team.tickets())),
+        None => Either::Second(ReduceAll::new(own, result, combine)),
     };
     Plan {
         what: What::new(if root.is_some() { Kind::Reduce } else { Kind::ReduceAll }, root, len),

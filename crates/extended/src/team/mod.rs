@@ -7,7 +7,7 @@
 
 use crate::Error;
 use crate::collective::matching::Matching;
-use crate::collective::{self, Appended, Bytes, Kind, Layout, Of, Round, TicketQueue, What};
+use crate::collective::{self, Appended, Bytes, Kind, Layout, Of, Round, Ticket, TicketQueue, What};
 use gasworks_core::wire::TEAM_SLOTS;
 use gasworks_core::{CoreMode, Engine, Handlers, Members, Rank, SharedTeam, TeamBarriers, TeamError};
 use gasworks_sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -153,14 +153,18 @@ impl Teams {
 
     /// The next collective of a team. Every member calls them in the same order.
     pub(crate) fn next(&self, team: &Team, what: What) -> Of {
-        self.at(team, team.take_place(), what)
+        let tickets = team.tickets().filter(|_| what.is_of_a_word());
+        let ticket = tickets.map(|tickets| tickets.take(|| team.take_place()));
+        let place = ticket.as_ref().map_or_else(|| team.take_place(), Ticket::place);
+        Of { ticket, ..self.at(team, place, what) }
     }
 
     /// The collective of a team that had begun so many before.
     fn at(&self, team: &Team, before: u64, what: What) -> Of {
         let (matching, members, met) = (self.matching.clone(), team.members.clone(), team.met.clone());
         let (order, shared, layout) = (before as u32, team.shared.clone(), self.layout(team));
-        Of { matching, team: team.number, order, before, what, members, own: team.own, met, shared, layout }
+        let (team, own) = (team.number, team.own);
+        Of { matching, team, order, before, what, members, own, met, shared, layout, ticket: None }
     }
 
     /// Where the members of a team are, if in several neighbourhoods.

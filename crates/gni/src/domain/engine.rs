@@ -174,6 +174,12 @@ impl Domain {
         }
     }
 
+    /// Gives one of the engines back, if there is such.
+    pub fn give_back_engine(&mut self, of: EngineOf) {
+        let engine = self.engines[of as usize].take();
+        engine.into_iter().for_each(|engine| self.end_engine(engine));
+    }
+
     /// Gives the engines back.
     pub(super) fn end_engines(&mut self) {
         let engines = std::mem::take(&mut self.engines);

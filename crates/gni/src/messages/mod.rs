@@ -533,8 +533,8 @@ impl<N: Network> Messages<N> {
     }
 
     /// A reduction of words begins, by this rank's.
-    pub fn begin_words(&mut self, op: WordOp, word: u64) {
-        self.words.begin(op, word);
+    pub fn begin_words(&mut self, number: u64, op: WordOp, word: u64) {
+        self.words.begin(number, op, word);
         // The next poll says what is wrong.
         let _ = self.turn_words();
     }

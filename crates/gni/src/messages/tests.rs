@@ -418,7 +418,7 @@ fn words_are_combined_beside_a_barrier() {
     for (number, op) in [(1, WordOp::Add), (2, WordOp::Xor)] {
         victim.region.set(result, 7);
         victim.messages.domain.gathered = None;
-        victim.messages.begin_words(op, 40 + number);
+        victim.messages.begin_words(number, op, 40 + number);
         let given = victim.messages.domain.posts.last().map(|post| (post.kind, post.owner));
         let wanted = Kind::Give { to: EngineOf::Words, op, number, word: 40 + number };
         assert_eq!(given, Some((wanted, Owner::Given)));
@@ -432,7 +432,7 @@ fn words_are_combined_beside_a_barrier() {
     }
     assert_eq!(victim.messages.domain.posts.len(), 3, "the barrier's, and one for each");
     victim.messages.domain.gathered = Some(Err(GNI_RC_TRANSACTION_ERROR));
-    victim.messages.begin_words(WordOp::Or, 1);
+    victim.messages.begin_words(3, WordOp::Or, 1);
     assert_eq!(victim.messages.words_result(), None);
     victim.messages.begin_poll();
     let error = victim.messages.next().err().map(|error| error.to_string()).unwrap_or_default();

@@ -81,8 +81,8 @@ fn again() -> Result<(), Error> {
         }
     }
     let (first, last) = (first.expect("there were some"), held());
-    // Of the first jobs something may still be on its way out.
-    if (0..3).any(|of| last[of] > first[of]) || last[3] > first[3] + (1 << 20) {
+    // Of the first jobs something may still be on its way out; what is allocated and given back grows by some pages.
+    if (0..3).any(|of| last[of] > first[of]) || last[3] > first[3] + (64 << 10) {
         return Err(Error::Program(format!("after {FIRST_JOBS} jobs {first:?}, after {JOBS} more {last:?}")));
     }
     Ok(())

@@ -51,14 +51,20 @@ struct Costs {
 struct Engines {
     participants: u32,
     given: Vec<(Rank, WordOp, u64)>,
+    number: u64,
     results: HashMap<Rank, u64>,
     /// How many reductions there were.
     done: u32,
 }
 
 impl Engines {
-    fn give(&mut self, rank: Rank, op: WordOp, word: u64) {
-        assert!(self.given.iter().all(|given| given.0 != rank && given.1 == op), "in another order");
+    fn give(&mut self, rank: Rank, number: u64, op: WordOp, word: u64) {
+        let is_same = self.number == number || self.given.is_empty();
+        assert!(
+            is_same && self.given.iter().all(|given| given.0 != rank && given.1 == op),
+            "in another order"
+        );
+        self.number = number;
         self.given.push((rank, op, word));
         self.results.remove(&rank);
         if self.given.len() == self.participants as usize {
@@ -115,8 +121,8 @@ impl WordReduction for Port<'_> {
     fn participants(&self) -> u32 {
         self.net.engines.borrow().participants
     }
-    fn contribute(&self, op: WordOp, word: u64) {
-        self.net.engines.borrow_mut().give(self.rank, op, word);
+    fn contribute(&self, number: u64, op: WordOp, word: u64) {
+        self.net.engines.borrow_mut().give(self.rank, number, op, word);
     }
     fn result(&self) -> Option<u64> {
         self.net.engines.borrow().results.get(&self.rank).copied()
@@ -466,14 +472,17 @@ fn what_members_of_neighbourhoods_say_comes_to_all_in_order() {
     for neighbourhoods in [vec![0, 0, 1], vec![0, 1, 0, 2, 1, 0, 0], vec![2, 2, 2, 0, 0, 1, 1, 1, 1, 3]] {
         let net = Net::of(neighbourhoods.into());
         let size = net.members.len();
-        for len in [0, 1, 24, 5000, 300_000] {
+        for len in [0, 1, 24, 2999, 5000, 20_001] {
             let block = |member: usize| -> Vec<u8> {
                 (0..len).map(|at| (member * 89 + at * 7 + (at >> 9)) as u8).collect()
             };
             let mut own: Vec<_> = (0..size).map(block).collect();
             let mut all = vec![vec![0; len * size]; size];
             net.collective((&mut own, &mut all), |member, own, all| {
-                planned(member, all_gather(&member.team, Bytes::Plain(own), VolatileSlice::from_mut(all)))
+                // Whatever the length: of long ones all_gather makes an all to all.
+                let (what, own) = (What::new(Kind::AllGather, None, len), Bytes::Plain(own));
+                let appended = Appended::new(member.team.own(), own, VolatileSlice::from_mut(all));
+                Box::new(collective::turns(member.teams.next(&member.team, what), appended))
             });
             let wanted: Vec<u8> = (0..size).flat_map(block).collect();
             assert!(all.iter().all(|all| *all == wanted), "{size} members, {len} bytes");
