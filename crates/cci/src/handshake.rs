@@ -6,7 +6,7 @@
 //! ```text
 //! client:  Requested --reply--> Ready          server:  Offered --accept--> Accepting --ack or data--> Ready
 //!          Requested --refusal, deadline--> Over         Offered --reject--> Rejected --expiry--> Over
-//! both:    Ready --peer gone--> Broken, Ready or Broken --disconnect--> Closing --drained--> Over
+//! both:    Ready --peer gone--> Broken --disconnect--> Over         Ready --disconnect--> Closing --drained, deadline--> Over
 //! ```
 
 /// Where a connection is, on one side.
@@ -118,7 +118,9 @@ impl ConnectionState {
 
             (In::Accepting, On::Request | On::Retransmit) => (In::Accepting, &[Do::SendReply]),
             (In::Accepting, On::Ack | On::Data) => (In::Ready, &[Do::Accepted]),
-            (In::Accepting, On::Deadline | On::PeerGone) => (In::Over, &[Do::AcceptFailed, Do::Release]),
+            // The client may have the reply, and take itself for connected.
+            (In::Accepting, On::Deadline) => (In::Over, &[Do::AcceptFailed, Do::Close, Do::Release]),
+            (In::Accepting, On::PeerGone) => (In::Over, &[Do::AcceptFailed, Do::Release]),
 
             (In::Rejected, On::Request) => (In::Rejected, &[Do::SendRefusal]),
             (In::Rejected, On::Deadline) => (In::Over, &[Do::Release]),

@@ -5,8 +5,14 @@
 //! - [`datagram`]: what two endpoints send each other over their sockets while they connect.
 //! - [`handshake`]: the states of a connection, as a table of transitions.
 //! - [`header`]: the eight bytes that announce a message, an acknowledgement or a transfer.
+//!
+//! And what it goes by:
+//! - [`directory`]: an endpoint's files, and whether it is alive.
+//! - [`channel`]: the memory of a connection.
 
+pub mod channel;
 pub mod datagram;
+pub mod directory;
 pub mod handshake;
 pub mod header;
 pub mod uri;

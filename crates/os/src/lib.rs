@@ -6,6 +6,7 @@
 pub mod affinity;
 pub mod clock;
 mod configured;
+pub mod datagram;
 pub mod descriptor;
 #[allow(unsafe_code)]
 pub mod ending;

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use nix::errno::Errno;
 use nix::fcntl::{self, OFlag};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::socket::{self, AddressFamily, SockFlag, SockType, UnixAddr, sockopt};
+use nix::sys::socket::{self, AddressFamily, SockFlag, SockType, SockaddrLike, UnixAddr, sockopt};
 use nix::sys::stat::Mode;
 
 use crate::descriptor::Descriptor;
@@ -259,7 +259,7 @@ impl Stream {
         }
         let (mut sent, mut fds) = (0, fds);
         while sent < bytes.len() {
-            match send_once(self.inner.as_fd(), &bytes[sent..], fds) {
+            match send_once(self.inner.as_fd(), None, &bytes[sent..], fds) {
                 Ok(n) => {
                     sent += n;
                     fds = &[];
@@ -284,8 +284,8 @@ impl Stream {
         let (mut fds, mut done) = (Vec::new(), 0);
         while done < bytes.len() {
             match recv_once(self.inner.as_fd(), &mut bytes[done..], &mut fds) {
-                Ok(0) => return Err(self.fail(OPERATION, io::ErrorKind::UnexpectedEof.into())),
-                Ok(n) => done += n,
+                Ok((0, _)) => return Err(self.fail(OPERATION, io::ErrorKind::UnexpectedEof.into())),
+                Ok((n, _)) => done += n,
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
                     wait_ready(self.inner.as_fd(), PollFlags::POLLIN, deadline)
                         .map_err(|e| self.fail(OPERATION, e))?;
@@ -314,7 +314,13 @@ pub fn peer_of(socket: impl AsFd) -> io::Result<Credentials> {
     Ok(Credentials { pid: found.pid(), uid: found.uid(), gid: found.gid() })
 }
 
-fn send_once(socket: BorrowedFd<'_>, bytes: &[u8], fds: &[BorrowedFd<'_>]) -> io::Result<usize> {
+/// Sends as much as goes at once, with descriptors of which there are at most [`MAX_FDS`], to an address or to whom the socket is connected.
+pub(crate) fn send_once(
+    socket: BorrowedFd<'_>,
+    to: Option<&UnixAddr>,
+    bytes: &[u8],
+    fds: &[BorrowedFd<'_>],
+) -> io::Result<usize> {
     let numbers: Vec<i32> = fds.iter().map(AsRawFd::as_raw_fd).collect();
     let payload = u32::try_from(std::mem::size_of_val(numbers.as_slice())).unwrap_or(u32::MAX);
     let mut control = [0u64; CONTROL_WORDS];
@@ -323,6 +329,9 @@ fn send_once(socket: BorrowedFd<'_>, bytes: &[u8], fds: &[BorrowedFd<'_>]) -> io
     let mut header: libc::msghdr = unsafe { std::mem::zeroed() };
     header.msg_iov = &raw mut iov;
     header.msg_iovlen = 1;
+    if let Some(to) = to {
+        (header.msg_name, header.msg_namelen) = (to.as_ptr().cast_mut().cast(), to.len());
+    }
     if !numbers.is_empty() {
         header.msg_control = control.as_mut_ptr().cast();
         // SAFETY: unix.1: the one control message lies at the start of `control`, a local that is aligned for it and has room for MAX_FDS
@@ -337,12 +346,17 @@ fn send_once(socket: BorrowedFd<'_>, bytes: &[u8], fds: &[BorrowedFd<'_>]) -> io
             std::ptr::copy_nonoverlapping(numbers.as_ptr(), data, numbers.len());
         }
     }
-    // SAFETY: unix.1: `bytes` is borrowed; `header`, `iov` and `control` are locals, given with the lengths that are filled.
+    // SAFETY: unix.1: `bytes` and the address are borrowed; `header`, `iov` and `control` are locals, given with the lengths that are filled.
     let n = unsafe { libc::sendmsg(socket.as_raw_fd(), &raw const header, libc::MSG_NOSIGNAL) };
     usize::try_from(n).map_err(|_| io::Error::last_os_error())
 }
 
-fn recv_once(socket: BorrowedFd<'_>, bytes: &mut [u8], fds: &mut Vec<OwnedFd>) -> io::Result<usize> {
+/// Receives what has come, with its descriptors; how many bytes, and who has sent them if the socket asks for that.
+pub(crate) fn recv_once(
+    socket: BorrowedFd<'_>,
+    bytes: &mut [u8],
+    fds: &mut Vec<OwnedFd>,
+) -> io::Result<(usize, Option<Credentials>)> {
     let mut control = [0u64; CONTROL_WORDS];
     let mut iov = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
     // SAFETY: unix.3: it is empty until it is pointed at the locals below.
@@ -354,9 +368,10 @@ fn recv_once(socket: BorrowedFd<'_>, bytes: &mut [u8], fds: &mut Vec<OwnedFd>) -
     // SAFETY: unix.1: `bytes` is borrowed exclusively; `header`, `iov` and `control` are locals, given with their whole lengths.
     let n = unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut header, libc::MSG_CMSG_CLOEXEC) };
     let n = usize::try_from(n).map_err(|_| io::Error::last_os_error())?;
+    let mut from = None;
     // Every descriptor is taken, whatever else is wrong with the message: one left in the buffer would leak.
     // SAFETY: unix.1: `header` and `control` are as the kernel filled them, and the macros stay inside msg_controllen. unix.2: each number,
-    // read unaligned, is owned from here on, once.
+    // read unaligned, is owned from here on, once. Credentials are three numbers, as the length says.
     unsafe {
         let mut message = libc::CMSG_FIRSTHDR(&raw const header);
         while !message.is_null() {
@@ -366,6 +381,14 @@ fn recv_once(socket: BorrowedFd<'_>, bytes: &mut [u8], fds: &mut Vec<OwnedFd>) -
                 for i in 0..len / std::mem::size_of::<i32>() {
                     fds.push(OwnedFd::from_raw_fd(data.add(i).read_unaligned()));
                 }
+            }
+            if (*message).cmsg_level == libc::SOL_SOCKET
+                && (*message).cmsg_type == libc::SCM_CREDENTIALS
+                && (*message).cmsg_len >= libc::CMSG_LEN(std::mem::size_of::<libc::ucred>() as u32) as usize
+            {
+                let libc::ucred { pid, uid, gid } =
+                    libc::CMSG_DATA(message).cast::<libc::ucred>().read_unaligned();
+                from = Some(Credentials { pid, uid, gid });
             }
             message = libc::CMSG_NXTHDR(&raw const header, message);
         }
@@ -377,7 +400,7 @@ fn recv_once(socket: BorrowedFd<'_>, bytes: &mut [u8], fds: &mut Vec<OwnedFd>) -
         );
         return Err(io::Error::other(cause));
     }
-    Ok(n)
+    Ok((n, from))
 }
 
 #[cfg(test)]

@@ -36,6 +36,8 @@ const WORDS: usize = 32;
 const LINE: usize = 7;
 /// Lap 0 is what zeroed memory says.
 const FIRST_LAP: u32 = 1;
+/// How often a sender tries to claim room while the number of claims changes.
+const MAX_TRIES: u32 = 1 << 10;
 /// How many slots ahead of the one it writes a sender asks for: about as many messages as leave while a line travels.
 const AHEAD: usize = 8;
 /// And how many when it asks once more: a receiver that has caught up looks at the next slot, and so takes its line back.
@@ -454,7 +456,8 @@ impl<'a> Inbox<'a> {
     pub fn reserve(&self, wanted: u32) -> Result<u32, Full> {
         let slots = self.slots.len() as u64;
         let mut claimed = self.control.claimed.load(Relaxed);
-        loop {
+        // Others who claim as well may be faster often, but not always; and who writes nonsense holds nobody here.
+        for _ in 0..MAX_TRIES {
             // Acquire: the receiver's reading of the slots that it has passed is over before we write them. The line
             // changes once in a quarter of the ring, so this is mostly a hit.
             let consumed = self.control.consumed.load(ord!("inbox.room", Acquire));
@@ -478,6 +481,7 @@ impl<'a> Inbox<'a> {
                 Err(now) => claimed = now,
             }
         }
+        Err(Full)
     }
 
     /// Gives claims back.
@@ -671,6 +675,28 @@ impl<'a> Inbox<'a> {
         Ok(true)
     }
 
+    /// How many messages the receiver has taken, as far as it has published that. A number, and no more: who uses the room of these asks
+    /// [`reserve`](Self::reserve).
+    pub fn consumed(&self) -> u64 {
+        self.control.consumed.load(Relaxed)
+    }
+
+    /// Publishes how many messages were taken, where more were than the senders know of. For a receiver that has found no more, and
+    /// whose senders want to know when a message is taken.
+    pub fn publish(&self, cursor: &mut Cursor) {
+        if cursor.unpublished > 0 {
+            self.publish_consumed(cursor);
+        }
+    }
+
+    #[inline]
+    fn publish_consumed(&self, cursor: &mut Cursor) {
+        // Release: our reading of these slots is over before a sender writes them.
+        self.control.consumed.store(cursor.next, ord!("inbox.consumed", Release));
+        kill_point!("inbox.take.consumed");
+        cursor.unpublished = 0;
+    }
+
     /// Passes a slot, and publishes that once in a quarter of the ring.
     #[inline]
     fn pass(&self, cursor: &mut Cursor) {
@@ -681,10 +707,7 @@ impl<'a> Inbox<'a> {
         }
         cursor.unpublished += 1;
         if cursor.unpublished * 4 >= slots {
-            // Release: our reading of these slots is over before a sender writes them.
-            self.control.consumed.store(cursor.next, ord!("inbox.consumed", Release));
-            kill_point!("inbox.take.consumed");
-            cursor.unpublished = 0;
+            self.publish_consumed(cursor);
         }
     }
 }
