@@ -30,9 +30,9 @@ impl<M: ThreadMode> std::fmt::Debug for Region<'_, M> {
 }
 
 /// The largest of what members say of each column.
-struct Largest;
+struct MaxGeneration;
 
-impl Combine for Largest {
+impl Combine for MaxGeneration {
     fn element(&self) -> usize {
         size_of::<u16>()
     }
@@ -176,11 +176,11 @@ impl<M: ThreadMode> Region<'_, M> {
         let mut nth = 0u32;
         loop {
             let mut all = engine.peers().generations().map_err(creating)?.map(u16::to_le_bytes);
-            teams.reduce(engine, &self.team, None, all.as_flattened_mut(), Largest)?;
+            teams.reduce(engine, &self.team, None, all.as_flattened_mut(), MaxGeneration)?;
             let id = RegionTable::name_region(&all.map(u16::from_le_bytes), nth).map_err(creating)?;
             let is_ours = engine.peers().reserve(id);
             let mut is_taken = u16::from(!is_ours).to_le_bytes();
-            teams.reduce(engine, &self.team, None, &mut is_taken, Largest)?;
+            teams.reduce(engine, &self.team, None, &mut is_taken, MaxGeneration)?;
             if is_taken == [0; 2] {
                 return Ok(id);
             }
@@ -194,7 +194,7 @@ impl<M: ThreadMode> Region<'_, M> {
     /// All who create it have come.
     fn meet(&self) -> Result<(), Error> {
         let (engine, teams) = (self.job.engine(), self.job.teams().0);
-        Ok(teams.reduce(engine, &self.team, None, &mut [0; 2], Largest)?)
+        Ok(teams.reduce(engine, &self.team, None, &mut [0; 2], MaxGeneration)?)
     }
 
     /// What each of those who create it says, in the order of the members.
@@ -367,7 +367,7 @@ mod tests {
     fn the_largest_of_each_column_is_what_all_can_create() {
         let of = |words: [u16; 3]| words.map(u16::to_le_bytes);
         let mut all = of([0, 7, u16::MAX]);
-        Largest.combine(all.as_flattened_mut(), of([3, 2, 0]).as_flattened_mut());
+        MaxGeneration.combine(all.as_flattened_mut(), of([3, 2, 0]).as_flattened_mut());
         assert_eq!(all, of([3, 7, u16::MAX]));
     }
 }

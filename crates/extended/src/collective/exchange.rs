@@ -30,7 +30,7 @@ enum Heard {
 
 /// What a member sends to one other, and takes from one meanwhile: what how many members have said.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Transfer {
+struct ExchangeStep {
     to: Option<(u32, u32)>,
     from: Option<(u32, u32)>,
     /// What comes takes the place of all that is here, and does not follow it.
@@ -39,15 +39,15 @@ struct Transfer {
 }
 
 /// The distance of a step among so many, if there is such a step.
-fn distance_of(step: u32, size: u32) -> Option<u32> {
+fn doubled_distance(step: u32, size: u32) -> Option<u32> {
     1u32.checked_shl(step).filter(|&distance| distance < size)
 }
 
-impl Transfer {
+impl ExchangeStep {
     /// The one of this number of a member of so many; `None`: it has heard of all.
     fn of(number: u32, own: u32, size: u32, layout: Option<&Layout>) -> Option<Self> {
         let Some(layout) = layout else {
-            let distance = distance_of(number, size)?;
+            let distance = doubled_distance(number, size)?;
             let member = |distance| Position::new(0, 0, size).member(own + distance);
             let count = distance.min(size - distance);
             let (to, from) = (member(size - distance), member(distance));
@@ -74,7 +74,7 @@ impl Transfer {
                 return Some(Self { from: Some((neighbour(parent), size)), replaces: true, ..none });
             }
             (Some(_), number) => number - 2,
-            (None, step) => match distance_of(step, layout.count()) {
+            (None, step) => match doubled_distance(step, layout.count()) {
                 Some(distance) => return Some(Self::of_leaders(layout, neighbourhood, distance, step)),
                 None => step - layout.count().next_power_of_two().ilog2(),
             },
@@ -144,7 +144,7 @@ impl Schedule for Exchange {
     }
 
     fn turn(&mut self, io: &mut Io<'_>) -> Result<(), Stop> {
-        while let Some(transfer) = Transfer::of(self.transfers, io.own(), io.size(), io.layout()) {
+        while let Some(transfer) = ExchangeStep::of(self.transfers, io.own(), io.size(), io.layout()) {
             let piece =
                 |part: Option<(u32, u32)>| part.and_then(|(whom, count)| Some((whom, self.piece(count)?)));
             let (to, from) = (piece(transfer.to), piece(transfer.from));
