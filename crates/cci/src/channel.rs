@@ -1,7 +1,7 @@
 //! The memory of a connection: for each direction a ring that only its two parties map.
 //!
 //! Each party makes a *half*: the ring in which it receives, and the blocks from which it sends what does not fit a slot of the ring. It passes the half's file to the peer, which maps it,
-//! writes messages into the ring, and reads blocks and frees them.
+//! writes messages into the ring, reads blocks, and frees those that messages came in. Blocks of RMA fragments are freed by who has filled them, when they were acknowledged.
 //!
 //! A half is one page, and 64 KiB behind it for each block, of which no page takes memory before it is used.
 //!
@@ -10,9 +10,12 @@
 use crate::header::{HEADER_LEN, Header};
 use gasworks_os::memfd::{self, Mapping, MemFd};
 use gasworks_shmem::blocks::Blocks;
-use gasworks_shmem::inbox::{Block, Control, Cursor, Damage, Inbox, Message, Payload, Slot};
+use gasworks_shmem::eventcount::EventCount;
+use gasworks_shmem::inbox::{self, Block, Control, Cursor, Damage, Inbox, Line, Slot};
 use gasworks_shmem::view;
 use gasworks_sync::VolatileSlice;
+use gasworks_sync::atomic::AtomicU32;
+use gasworks_sync::ord;
 use std::os::fd::{AsFd, OwnedFd};
 use thiserror::Error;
 
@@ -25,12 +28,15 @@ pub const MAX_SEND: usize = 64 << 10;
 /// The longest payload that travels in a slot.
 pub const MAX_INLINE: usize = 128;
 
-/// Where the blocks' flags and the slots are in a half, behind the ring's control words; and where the blocks begin.
+/// Where in a half are, behind the ring's control words: the blocks' flags, the word by which its maker says that it has closed the connection, the count of its acknowledgements, and the
+/// slots; and where the blocks begin.
 const FLAGS: usize = size_of::<Control>();
+const CLOSED: usize = FLAGS + 64;
+const ACKNOWLEDGED: usize = FLAGS + 128;
 const RING: usize = FLAGS.next_multiple_of(256) + 256;
 const PAGE: usize = 4096;
 const LEN: usize = PAGE + BLOCKS as usize * MAX_SEND;
-const _: () = assert!(RING + SLOTS * size_of::<Slot>() <= PAGE && FLAGS + 4 * BLOCKS as usize <= RING);
+const _: () = assert!(RING + SLOTS * size_of::<Slot>() <= PAGE && FLAGS + 4 * BLOCKS as usize <= CLOSED);
 
 /// Why a peer's half cannot be used.
 #[derive(Debug, Error)]
@@ -45,11 +51,33 @@ pub enum HalfError {
 
 /// One party's memory.
 #[derive(Debug)]
-struct Half {
+pub struct Half {
     mapping: Mapping,
 }
 
 impl Half {
+    /// Makes this party's half; and its file, for the peer.
+    ///
+    /// # Errors
+    /// The system has no memory or no descriptor left.
+    pub fn create() -> Result<(Self, MemFd), HalfError> {
+        let file = memfd::create("gasworks-cci", LEN)?;
+        Ok((Self { mapping: file.map()? }, file))
+    }
+
+    /// Maps the half that a peer has passed.
+    ///
+    /// # Errors
+    /// [`HalfError`].
+    pub fn map(file: &OwnedFd) -> Result<Self, HalfError> {
+        let is_right = memfd::is_sealed(file.as_fd()) && memfd::size_of_file(file.as_fd())? == LEN as u64;
+        match is_right {
+            true => Ok(Self { mapping: memfd::map(file.as_fd(), LEN)? }),
+            false => Err(HalfError::Shape),
+        }
+    }
+
+    #[inline]
     fn inbox(&self) -> Option<Inbox<'_>> {
         let bytes = self.mapping.bytes();
         Inbox::new(view::slice::<Control>(bytes, 0, 1)?.first()?, view::slice::<Slot>(bytes, RING, SLOTS)?)
@@ -59,47 +87,19 @@ impl Half {
         view::slice(self.mapping.bytes(), FLAGS, BLOCKS as usize).map(Blocks::new)
     }
 
+    #[inline]
+    fn closed(&self) -> Option<&AtomicU32> {
+        view::slice(self.mapping.bytes(), CLOSED, 1)?.first()
+    }
+
+    fn acknowledged(&self) -> Option<&EventCount> {
+        view::slice(self.mapping.bytes(), ACKNOWLEDGED, 1)?.first()
+    }
+
     /// The first bytes of a block; `None` if there is no such block, or none so long.
     fn block(&self, Block { index, len }: Block) -> Option<VolatileSlice<'_>> {
         let fits = index < BLOCKS && len as usize <= MAX_SEND;
         fits.then(|| self.mapping.bytes().slice(PAGE + index as usize * MAX_SEND, len as usize))?
-    }
-}
-
-/// This party's half, before the peer's is known.
-#[derive(Debug)]
-pub struct OwnHalf {
-    half: Half,
-    file: MemFd,
-}
-
-impl OwnHalf {
-    /// Makes a half.
-    ///
-    /// # Errors
-    /// The system has no memory or no descriptor left.
-    pub fn create() -> Result<Self, HalfError> {
-        let file = memfd::create("gasworks-cci", LEN)?;
-        Ok(Self { half: Half { mapping: file.map()? }, file })
-    }
-
-    /// The file, which the peer is given.
-    pub fn file(&self) -> &MemFd {
-        &self.file
-    }
-
-    /// The connection's memory, with the half that the peer has passed.
-    ///
-    /// # Errors
-    /// [`HalfError`].
-    pub fn join(self, peer: &OwnedFd) -> Result<Channel, HalfError> {
-        let is_right = memfd::is_sealed(peer.as_fd()) && memfd::size_of_file(peer.as_fd())? == LEN as u64;
-        if !is_right {
-            return Err(HalfError::Shape);
-        }
-        let peer = Half { mapping: memfd::map(peer.as_fd(), LEN)? };
-        let (cursor, message) = (Cursor::default(), Message::new());
-        Ok(Channel { own: self.half, peer, cursor, message, sent: 0 })
     }
 }
 
@@ -133,25 +133,30 @@ pub enum PeerError {
 pub struct Sent {
     /// Its number among those of this direction, from 0.
     pub number: u64,
-    /// Whether the peer may be asleep: then its doorbell is to be rung.
+    /// Whether the peer has asked to be told of it.
     pub wakes: bool,
 }
 
-/// A block of the peer's that a message lies in, until it is [returned](Channel::free).
-#[derive(Debug, PartialEq, Eq)]
-pub struct Held {
-    index: u32,
+/// Room for what is taken out of a ring: one for all rings that a thread receives from.
+#[derive(Debug, Default)]
+pub struct Scratch {
+    line: Option<Line>,
+    message: inbox::Message,
+    bytes: [u64; MAX_INLINE / 8],
 }
 
-/// A message that has come.
+/// The payload of a message that has come.
 #[derive(Debug)]
-pub struct Incoming {
-    /// Its header.
-    pub header: Header,
-    /// The payload, if it lay in the slot.
-    pub inline: Vec<u8>,
-    /// The block that it lies in, with its length, if it did not.
-    pub block: Option<(Held, u32)>,
+pub enum Payload<'a> {
+    /// It lay in the slot, and this is a copy.
+    Copy(&'a [u8]),
+    /// It lies in a block of the peer's, which may change it meanwhile.
+    Block {
+        /// The number of the block.
+        index: u32,
+        /// Its bytes.
+        bytes: VolatileSlice<'a>,
+    },
 }
 
 /// The memory of a connection: what one party sends and receives by.
@@ -160,100 +165,214 @@ pub struct Channel {
     own: Half,
     peer: Half,
     cursor: Cursor,
-    message: Message,
+    /// How many messages were sent, and how many of them were known to be taken when that was last asked.
     sent: u64,
+    room: u64,
+    /// Which message the peer was last told of.
+    told: u64,
 }
 
 impl Channel {
+    /// The connection's memory, of the halves of both.
+    pub fn new(own: Half, peer: Half) -> Self {
+        Self { own, peer, cursor: Cursor::default(), sent: 0, room: SLOTS as u64, told: 0 }
+    }
+
+    /// Whether there is room in the peer's ring for one more message.
+    #[inline]
+    pub fn has_room(&mut self) -> bool {
+        if self.sent < self.room {
+            return true;
+        }
+        // Only the peer says so, of its own ring: one that lies harms itself.
+        let Some(inbox) = self.peer.inbox() else { return false };
+        self.room = inbox.room_of_one_sender();
+        self.sent < self.room
+    }
+
     /// Sends a message, whose parts follow each other.
     ///
     /// # Errors
     /// [`SendError`]: nothing was sent.
+    #[inline]
     pub fn send(&mut self, header: Header, parts: &[&[u8]]) -> Result<Sent, SendError> {
-        let len = parts.iter().map(|part| part.len()).sum();
+        match parts {
+            [bytes] if bytes.len() <= MAX_INLINE => self.put(header, inbox::Payload::Bytes(bytes)),
+            parts => self.send_parts(header, parts),
+        }
+    }
+
+    fn send_parts(&mut self, header: Header, parts: &[&[u8]]) -> Result<Sent, SendError> {
+        let len = parts.iter().fold(0usize, |len, part| len.saturating_add(part.len()));
         if len > MAX_SEND {
             return Err(SendError::TooLong { len });
         }
-        let (inbox, blocks) = self.peer.inbox().zip(self.own.blocks()).ok_or(SendError::Full)?;
-        inbox.reserve(1).map_err(|_| SendError::Full)?;
-        let head = header.encode();
-        let wakes = if len <= MAX_INLINE {
+        if len <= MAX_INLINE {
             let mut bytes = [0; MAX_INLINE];
             let mut at = 0;
             for part in parts {
                 bytes[at..at + part.len()].copy_from_slice(part);
                 at += part.len();
             }
-            inbox.send(0, &head, Payload::Bytes(&bytes[..len]))
-        } else {
-            let Some(index) = blocks.claim_alone(0, BLOCKS) else {
-                inbox.cancel(1);
-                return Err(SendError::Full);
-            };
-            let block = Block { index, len: len as u32 };
-            let (room, mut at) = (self.own.block(block).unwrap_or(VolatileSlice::EMPTY), 0);
-            for part in parts {
-                room.slice(at, part.len()).unwrap_or(VolatileSlice::EMPTY).write(part);
-                at += part.len();
-            }
-            inbox.send(0, &head, Payload::Block(block))
-        };
-        let number = self.sent;
+            return self.put(header, inbox::Payload::Bytes(&bytes[..len]));
+        }
+        if !self.has_room() {
+            return Err(SendError::Full);
+        }
+        let index = self.claim().ok_or(SendError::Full)?;
+        let (room, mut at) = (self.own_block(index, len), 0);
+        for part in parts {
+            room.slice(at, part.len()).unwrap_or(VolatileSlice::EMPTY).write_away(part);
+            at += part.len();
+        }
+        self.send_block(header, index, len)
+    }
+
+    #[inline]
+    fn put(&mut self, header: Header, payload: inbox::Payload<'_>) -> Result<Sent, SendError> {
+        if !self.has_room() {
+            return Err(SendError::Full);
+        }
+        // This side is the only sender, so what it counts is the place, and the room is its claim (inbox.5).
+        let Some(inbox) = self.peer.inbox() else { return Err(SendError::Full) };
+        let wakes = inbox.send_words(0, [u64::from_le_bytes(header.encode())], &[], payload);
         self.sent += 1;
-        Ok(Sent { number, wakes })
+        Ok(Sent { number: self.sent - 1, wakes })
+    }
+
+    /// Claims one of this side's blocks. It is freed by the peer if a message is sent in it, else by [`free_own`](Self::free_own).
+    pub fn claim(&self) -> Option<u32> {
+        self.own.blocks()?.claim_alone(0, BLOCKS)
+    }
+
+    /// The bytes of one of this side's blocks.
+    pub fn own_block(&self, index: u32, len: usize) -> VolatileSlice<'_> {
+        self.own.block(Block { index, len: len as u32 }).unwrap_or(VolatileSlice::EMPTY)
+    }
+
+    /// The bytes of one of the peer's blocks, which the peer may change meanwhile.
+    pub fn peer_block(&self, index: u32, len: usize) -> VolatileSlice<'_> {
+        self.peer.block(Block { index, len: len as u32 }).unwrap_or(VolatileSlice::EMPTY)
+    }
+
+    /// Frees one of this side's blocks.
+    pub fn free_own(&self, index: u32) {
+        if let Some(blocks) = self.own.blocks().filter(|_| index < BLOCKS) {
+            blocks.free(index);
+        }
+    }
+
+    /// Sends the first bytes of a block that was claimed and filled.
+    ///
+    /// # Errors
+    /// There is no room in the ring.
+    pub fn send_block(&mut self, header: Header, index: u32, len: usize) -> Result<Sent, SendError> {
+        self.put(header, inbox::Payload::Block(Block { index, len: len as u32 }))
     }
 
     /// How many messages the peer has taken, by its own account.
+    #[inline]
     pub fn taken(&self) -> u64 {
         self.peer.inbox().map_or(0, |inbox| inbox.consumed().min(self.sent))
     }
 
-    /// The next message, if one has come.
+    /// Takes the next message, if one has come.
     ///
     /// # Errors
     /// [`PeerError`].
-    pub fn receive(&mut self) -> Result<Option<Incoming>, PeerError> {
+    #[inline]
+    pub fn receive<'a>(
+        &'a mut self,
+        scratch: &'a mut Scratch,
+    ) -> Result<Option<(Header, Payload<'a>)>, PeerError> {
         let inbox = self.own.inbox().ok_or(PeerError::Content)?;
-        if !inbox.take(&mut self.cursor, &mut self.message)? {
-            // So the sender knows of the last ones, too.
-            inbox.publish(&mut self.cursor);
+        if !inbox.waits(&self.cursor) {
             return Ok(None);
         }
-        let head: [u8; HEADER_LEN] = self.message.head().try_into().map_err(|_| PeerError::Content)?;
-        let header = Header::decode(head).ok_or(PeerError::Content)?;
-        let block = match self.message.block {
-            None => None,
-            Some(block) => {
-                self.peer.block(block).ok_or(PeerError::Content)?;
-                Some((Held { index: block.index }, block.len))
+        scratch.line = inbox.take_line(&mut self.cursor, 1);
+        let (head, block, bytes) = if let Some(line) = &mut scratch.line {
+            let block = line.names_block.then(|| line.block());
+            let (head, bytes) = line.parts();
+            (head, block, &*bytes)
+        } else {
+            if !inbox.take(&mut self.cursor, &mut scratch.message)? {
+                return Ok(None);
             }
+            let (words, len) = scratch.message.inline();
+            let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut scratch.bytes);
+            let bytes = &mut bytes[..len.min(MAX_INLINE)];
+            VolatileSlice::from_words(words)
+                .slice(0, bytes.len())
+                .unwrap_or(VolatileSlice::EMPTY)
+                .read(bytes);
+            (scratch.message.head(), scratch.message.block, &*bytes)
         };
-        let (words, len) = self.message.inline();
-        let mut inline = vec![0; len];
-        VolatileSlice::from_words(words).slice(0, len).unwrap_or(VolatileSlice::EMPTY).read(&mut inline);
-        Ok(Some(Incoming { header, inline, block }))
-    }
-
-    /// The bytes of a message in a block, which the peer may change meanwhile.
-    pub fn bytes(&self, held: &Held, len: u32) -> VolatileSlice<'_> {
-        self.peer.block(Block { index: held.index, len }).unwrap_or(VolatileSlice::EMPTY)
+        let head: [u8; HEADER_LEN] = head.try_into().map_err(|_| PeerError::Content)?;
+        let header = Header::decode(head).ok_or(PeerError::Content)?;
+        let payload = match block {
+            None => Payload::Copy(bytes),
+            Some(block) => Payload::Block {
+                index: block.index,
+                bytes: self.peer.block(block).ok_or(PeerError::Content)?,
+            },
+        };
+        Ok(Some((header, payload)))
     }
 
     /// Returns a block to the peer, which may send another message in it.
-    pub fn free(&self, held: Held) {
-        if let Some(blocks) = self.peer.blocks() {
-            blocks.free(held.index);
+    pub fn free(&self, index: u32) {
+        if let Some(blocks) = self.peer.blocks().filter(|_| index < BLOCKS) {
+            blocks.free(index);
         }
     }
 
+    /// Tells the peer which messages were taken, if it does not know; whether it has asked to be woken then.
+    #[inline]
+    pub fn acknowledge(&mut self) -> bool {
+        self.told != self.cursor.next() && self.acknowledge_now()
+    }
+
+    fn acknowledge_now(&mut self) -> bool {
+        self.told = self.cursor.next();
+        let Some((inbox, count)) = self.own.inbox().zip(self.own.acknowledged()) else { return false };
+        inbox.publish(&mut self.cursor);
+        let wakes = count.count().wanted;
+        if wakes {
+            count.disarm();
+        }
+        wakes
+    }
+
     /// Whether a message has come.
+    #[inline]
     pub fn waits(&self) -> bool {
         self.own.inbox().is_some_and(|inbox| inbox.waits(&self.cursor))
     }
 
-    /// Asks the peer to say when it sends; whether nothing has come, so that this party may sleep.
+    /// Asks the peer to say when it sends; whether nothing has come, so that this party need not look.
     pub fn arm(&self) -> bool {
         self.own.inbox().is_none_or(|inbox| inbox.arm(&self.cursor))
+    }
+
+    /// Asks the peer to say when it takes what was sent. To be asked before [`taken`](Self::taken), and a look there decides whether this party may sleep.
+    pub fn arm_acknowledgement(&self) {
+        if let Some(count) = self.peer.acknowledged() {
+            let _ = count.arm();
+        }
+    }
+
+    /// Says that this side sends no more, and receives no more.
+    pub fn close(&self) {
+        if let Some(closed) = self.own.closed() {
+            // Release: what was sent before is there for whoever finds that it was all.
+            closed.store(1, ord!("channel.close", Release));
+        }
+    }
+
+    /// Whether the peer has closed the connection. What it sent before is there.
+    #[inline]
+    pub fn is_closed(&self) -> bool {
+        self.peer.closed().is_none_or(|closed| closed.load(ord!("channel.is_closed", Acquire)) != 0)
     }
 }
 
@@ -266,10 +385,9 @@ mod tests {
     use std::collections::VecDeque;
 
     fn pair() -> [Channel; 2] {
-        let (one, other) = (OwnHalf::create().expect("memory"), OwnHalf::create().expect("memory"));
-        let pass = |half: &OwnHalf| half.file().as_fd().try_clone_to_owned().expect("a descriptor");
-        let files = [pass(&one), pass(&other)];
-        [one.join(&files[1]).expect("the other's"), other.join(&files[0]).expect("the other's")]
+        let [(one, first), (other, second)] = [(); 2].map(|()| Half::create().expect("memory"));
+        let map = |file: MemFd| Half::map(&file.into_fd()).expect("a half");
+        [Channel::new(one, map(second)), Channel::new(other, map(first))]
     }
 
     fn header(offset: u16) -> Header {
@@ -277,15 +395,28 @@ mod tests {
         Header { of: HeaderType::Send, connection, offset, length: 0 }
     }
 
+    /// The bytes of a payload, and the block that they lie in.
+    fn copied(payload: &Payload<'_>) -> (Vec<u8>, Option<u32>) {
+        match payload {
+            Payload::Copy(bytes) => (bytes.to_vec(), None),
+            Payload::Block { index, bytes } => {
+                let mut copy = vec![0; bytes.len()];
+                bytes.read(&mut copy);
+                (copy, Some(*index))
+            }
+        }
+    }
+
     /// What has come, whose block is returned.
     fn take(channel: &mut Channel) -> Option<(u16, Vec<u8>)> {
-        let Incoming { header, mut inline, block } = channel.receive().expect("the peer is honest")?;
-        if let Some((held, len)) = block {
-            inline = vec![0; len as usize];
-            channel.bytes(&held, len).read(&mut inline);
-            channel.free(held);
-        }
-        Some((header.offset, inline))
+        let mut scratch = Scratch::default();
+        let Some((header, payload)) = channel.receive(&mut scratch).expect("the peer is honest") else {
+            channel.acknowledge();
+            return None;
+        };
+        let (bytes, block) = copied(&payload);
+        block.inspect(|index| channel.free(*index));
+        Some((header.offset, bytes))
     }
 
     fn made(number: u16, len: usize) -> Vec<u8> {
@@ -345,6 +476,7 @@ mod tests {
         let [mut inline, mut blocks, mut damaged, mut strange, mut refused] = [0; 5];
         for _ in 0..400 {
             let [mut victim, peer] = pair();
+            let mut scratch = Scratch::default();
             for half in [&peer.peer, &peer.own] {
                 let page = half.mapping.bytes().slice(0, PAGE).expect("a page");
                 let words: &[AtomicU64] = view::slice(page, 0, PAGE / 8).expect("aligned");
@@ -363,22 +495,24 @@ mod tests {
                 }
             }
             for _ in 0..3 * SLOTS {
-                match victim.receive() {
+                let found =
+                    victim.receive(&mut scratch).map(|found| found.map(|(_, payload)| copied(&payload)));
+                match found {
                     Ok(None) => {}
-                    Ok(Some(Incoming { block: None, inline: bytes, .. })) => {
-                        assert!(bytes.len() <= MAX_INLINE + 100);
+                    Ok(Some((bytes, None))) => {
+                        assert!(bytes.len() <= MAX_INLINE);
                         inline += 1;
                     }
-                    Ok(Some(Incoming { block: Some((held, len)), .. })) => {
-                        assert_eq!(victim.bytes(&held, len).len(), len as usize);
-                        victim.free(held);
+                    Ok(Some((bytes, Some(index)))) => {
+                        assert!(bytes.len() <= MAX_SEND);
+                        victim.free(index);
                         blocks += 1;
                     }
                     Err(PeerError::Ring(_)) => damaged += 1,
                     Err(PeerError::Content) => strange += 1,
                 }
                 refused += u32::from(victim.send(header(0), &[&[7; 300]]).is_err());
-                let _ = (victim.taken(), victim.waits());
+                let _ = (victim.taken(), victim.waits(), victim.acknowledge(), victim.is_closed());
             }
         }
         let counts = [inline, blocks, damaged, strange, refused];
@@ -390,11 +524,33 @@ mod tests {
         let [mut one, _other] = pair();
         let long = vec![0; MAX_SEND + 1];
         assert_eq!(one.send(header(0), &[&long]), Err(SendError::TooLong { len: MAX_SEND + 1 }));
-        let half = || OwnHalf::create().expect("memory");
         let short: OwnedFd = memfd::create("short", LEN - 1).expect("memory").into_fd();
-        assert!(matches!(half().join(&short), Err(HalfError::Shape)));
+        assert!(matches!(Half::map(&short), Err(HalfError::Shape)));
         let unsealed: OwnedFd = tempfile::tempfile().expect("a file").into();
-        assert!(matches!(half().join(&unsealed), Err(HalfError::Shape)));
+        assert!(matches!(Half::map(&unsealed), Err(HalfError::Shape)));
+    }
+
+    /// Who sleeps until what it sent was taken is woken, once; and knows then.
+    #[test]
+    fn who_waits_for_an_acknowledgement_is_woken() {
+        let [mut one, mut other] = pair();
+        one.send(header(0), &[b"x"]).expect("room");
+        one.arm_acknowledgement();
+        assert!(!other.acknowledge(), "nothing was taken");
+        assert!(take(&mut other).is_some() && other.acknowledge());
+        assert!(one.taken() == 1 && !other.acknowledge());
+        one.send(header(1), &[b"y"]).expect("room");
+        assert!(take(&mut other).is_some() && !other.acknowledge(), "nobody has asked");
+    }
+
+    #[test]
+    fn a_party_that_closes_is_seen_behind_what_it_sent() {
+        let [mut one, mut other] = pair();
+        one.send(header(0), &[b"x"]).expect("room");
+        assert!(!other.is_closed());
+        one.close();
+        assert!(other.is_closed() && !one.is_closed() && other.waits());
+        assert!(take(&mut other).is_some());
     }
 
     /// A party that is going to sleep is told of by the next message, once.

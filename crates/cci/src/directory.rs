@@ -15,6 +15,8 @@ use thiserror::Error;
 pub const LOCK: &str = "lock";
 /// How often a directory is made, and what lies between, while others look whether its endpoint is alive.
 const ATTEMPTS: u32 = 100;
+/// How often one is made where another number will do as well.
+const TRIES: u32 = 3;
 const PAUSE: Duration = Duration::from_millis(2);
 /// Longer than it takes to look whether an endpoint is alive.
 const GLANCE: Duration = Duration::from_micros(500);
@@ -80,6 +82,28 @@ impl Directory {
     /// # Errors
     /// [`DirectoryError`].
     pub fn create(base: &str, pid: u32, id: u32) -> Result<Self, DirectoryError> {
+        Self::create_within(ATTEMPTS, base, pid, id)
+    }
+
+    /// As [`create`](Self::create), with a number for which process `pid` has no directory.
+    ///
+    /// # Errors
+    /// [`DirectoryError`].
+    pub fn create_next(base: &str, pid: u32) -> Result<Self, DirectoryError> {
+        let of_process = Path::new(base).join(pid.to_string());
+        let taken = numbered(&of_process).unwrap_or_default();
+        let mut free = (0..).filter(|id| taken.iter().all(|(taken, _)| taken != id));
+        loop {
+            let id = free.next().unwrap_or(u32::MAX);
+            // Another thread may have chosen it at the same time.
+            match Self::create_within(TRIES, base, pid, id) {
+                Err(DirectoryError::InUse { .. }) if id < u32::MAX => {}
+                made => return made,
+            }
+        }
+    }
+
+    fn create_within(most: u32, base: &str, pid: u32, id: u32) -> Result<Self, DirectoryError> {
         let uri = Uri::new(base, pid, id)?;
         let path = uri.directory();
         let mut attempts = 0;
@@ -91,7 +115,7 @@ impl Directory {
                 Some(of_process) => make(of_process, false)? && make(&path, false)?,
                 None => make(&path, false)?,
             };
-            if !are_there && attempts < ATTEMPTS {
+            if !are_there && attempts < most {
                 continue;
             }
             match lock(&path, true, File::try_lock) {
@@ -99,8 +123,8 @@ impl Directory {
                     clear(&path, false).map_err(failed("clear", &path))?;
                     return Ok(Self { uri, _lock });
                 }
-                Err(DirectoryError::InUse { .. }) if attempts < ATTEMPTS => std::thread::sleep(PAUSE),
-                Ok(None) if attempts < ATTEMPTS => {}
+                Err(DirectoryError::InUse { .. }) if attempts < most => std::thread::sleep(PAUSE),
+                Ok(None) if attempts < most => {}
                 Ok(None) => return Err(DirectoryError::InUse { path }),
                 Err(error) => return Err(error),
             }

@@ -85,6 +85,11 @@ pub struct Header {
 }
 
 impl Header {
+    /// The header of a message whose payload is named, or comes, with it.
+    pub fn of_message(connection: ConnectionId, len: usize) -> Self {
+        Self { of: HeaderType::Send, connection, offset: 0, length: len as u32 }
+    }
+
     /// The header as it is written. A length beyond [`MAX_LENGTH`] is cut to its low bits: callers check lengths before.
     pub fn encode(self) -> [u8; HEADER_LEN] {
         let Self { of, connection: ConnectionId { index, generation }, offset, length } = self;

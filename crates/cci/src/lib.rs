@@ -13,6 +13,11 @@
 pub mod channel;
 pub mod datagram;
 pub mod directory;
+pub mod endpoint;
 pub mod handshake;
 pub mod header;
+#[allow(unsafe_code)]
+pub mod registration;
+mod table;
 pub mod uri;
+mod wakeups;

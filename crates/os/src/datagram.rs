@@ -100,6 +100,29 @@ impl DatagramSocket {
     }
 }
 
+/// Asks whether somebody has a socket open, without a datagram.
+#[derive(Debug)]
+pub struct Inquirer(OwnedFd);
+
+impl Inquirer {
+    /// One that can ask.
+    ///
+    /// # Errors
+    /// The system has no descriptors left.
+    pub fn new() -> Result<Self> {
+        let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
+        socket::socket(AddressFamily::Unix, SockType::Datagram, flags, None)
+            .map(Self)
+            .map_err(|error| OsError::new("make", "a socket", error))
+    }
+
+    /// Whether a datagram to the socket of this path would find a receiver. Where the system does not say that there is none, there is one.
+    pub fn is_open(&self, path: &Path) -> bool {
+        let connected = UnixAddr::new(path).and_then(|address| socket::connect(self.0.as_raw_fd(), &address));
+        !matches!(connected, Err(Errno::ECONNREFUSED | Errno::ENOENT | Errno::ENOTDIR))
+    }
+}
+
 impl AsFd for DatagramSocket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.inner.as_fd()

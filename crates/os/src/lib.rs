@@ -4,6 +4,7 @@
 #![deny(missing_docs)]
 
 pub mod affinity;
+pub mod alarm;
 pub mod clock;
 mod configured;
 pub mod datagram;

@@ -6,6 +6,7 @@
 //!   gets. At least the first `shown` were.
 //! - memfd.2: no reference to mapped bytes is made here: they leave as [`VolatileSlice`] only, which borrows the mapping.
 //! - memfd.3: a call that is given no pointer touches no memory of ours.
+//! - memfd.4: a [`Published`] covers whole words that stay mapped and readable until it is dropped. They are only loaded, as atomics.
 
 use std::fs::File;
 use std::ops::Range;
@@ -13,7 +14,10 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::ptr::NonNull;
 
-use gasworks_sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use gasworks_sync::atomic::{
+    AtomicU64, AtomicUsize,
+    Ordering::{Acquire, Relaxed},
+};
 use gasworks_sync::{RawSlice, VolatileSlice};
 use memmap2::MmapOptions;
 use nix::fcntl::{FallocateFlags, FcntlArg, SealFlag, fallocate, fcntl};
@@ -44,7 +48,32 @@ pub fn create_huge(name: &str, len: usize) -> Result<MemFd> {
     create_with(name, len, MFdFlags::MFD_HUGETLB)
 }
 
+/// As [`create`], with a mapping of this process: nobody else to whom the file is given can write to it, whatever way it maps it.
+///
+/// # Errors
+/// As of [`create`], or the system is older than Linux 5.1.
+pub fn create_published(name: &str, len: usize) -> Result<(MemFd, Mapping)> {
+    let file = create_unsealed(name, len, MFdFlags::empty())?;
+    let mapping = file.map()?;
+    seal(&file, name, SealFlag::from_bits_retain(libc::F_SEAL_FUTURE_WRITE))?;
+    Ok((file, mapping))
+}
+
 fn create_with(name: &str, len: usize, pages: MFdFlags) -> Result<MemFd> {
+    let file = create_unsealed(name, len, pages)?;
+    seal(&file, name, SealFlag::empty())?;
+    Ok(file)
+}
+
+/// Keeps everybody from changing the size, or the seals. A peer that could cut the file would turn every access of ours into SIGBUS; one that could grow it would
+/// charge memory to our control group.
+fn seal(file: &MemFd, name: &str, more: SealFlag) -> Result<()> {
+    let seals = SealFlag::F_SEAL_SHRINK | SealFlag::F_SEAL_GROW | SealFlag::F_SEAL_SEAL | more;
+    let failed = |e| OsError::new("seal", format!("memory file {name} of {} bytes", file.len), e);
+    fcntl(&file.fd, FcntlArg::F_ADD_SEALS(seals)).map(drop).map_err(failed)
+}
+
+fn create_unsealed(name: &str, len: usize, pages: MFdFlags) -> Result<MemFd> {
     let operand = || format!("memory file {name} of {len} bytes");
     let flags = MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING | pages;
     let fd = memfd_create(name, flags).map_err(|e| OsError::new("create", operand(), e))?;
@@ -55,10 +84,6 @@ fn create_with(name: &str, len: usize, pages: MFdFlags) -> Result<MemFd> {
         return Err(OsError::other("size", operand(), format!("{} is {} bytes", limit.who, limit.bytes)));
     }
     nix::unistd::ftruncate(&fd, size).map_err(|e| OsError::new("size", operand(), e))?;
-    // A peer that could cut the file would turn every access of ours into SIGBUS; one that could grow it would
-    // charge memory to our control group.
-    let seals = SealFlag::F_SEAL_SHRINK | SealFlag::F_SEAL_GROW | SealFlag::F_SEAL_SEAL;
-    fcntl(&fd, FcntlArg::F_ADD_SEALS(seals)).map_err(|e| OsError::new("seal", operand(), e))?;
     Ok(MemFd { fd, len })
 }
 
@@ -166,6 +191,53 @@ pub fn map_hidden(fd: BorrowedFd<'_>, start: usize, len: usize) -> Result<Mappin
     // SAFETY: memfd.3: without an address the system maps where nothing is; `fd` is borrowed until the call returns.
     let at = unsafe { libc::mmap(std::ptr::null_mut(), len, libc::PROT_NONE, flags, fd.as_raw_fd(), offset) };
     Ok(Mapping::hidden(mapped(at).ok_or_else(|| OsError::last("map", operand()))?, len))
+}
+
+/// Words of a file that somebody else writes, to be read.
+#[derive(Debug)]
+pub struct Published {
+    at: NonNull<u8>,
+    words: usize,
+}
+
+// SAFETY: memfd.4: the words are only loaded, as atomics.
+unsafe impl Send for Published {}
+// SAFETY: memfd.4: threads that share it can only load, too.
+unsafe impl Sync for Published {}
+
+/// Maps the first `words` words of 8 bytes of `fd` to be read, after checking that the file has as many and that its size cannot change.
+///
+/// # Errors
+/// It has not, or the system refuses.
+pub fn map_published(fd: BorrowedFd<'_>, words: usize) -> Result<Published> {
+    let len = words.saturating_mul(8);
+    let operand = || format!("{len} bytes of descriptor {}", fd.as_raw_fd());
+    if !is_sealed(fd) {
+        return Err(OsError::other("map", operand(), "the file's size can change"));
+    }
+    let offset = part_of_file(fd, 0, len, &operand)?;
+    let access = libc::PROT_READ;
+    // SAFETY: memfd.3: without an address the system maps where nothing is; `fd` is borrowed until the call returns.
+    let at =
+        unsafe { libc::mmap(std::ptr::null_mut(), len, access, libc::MAP_SHARED, fd.as_raw_fd(), offset) };
+    Ok(Published { at: mapped(at).ok_or_else(|| OsError::last("map", operand()))?, words })
+}
+
+impl Published {
+    /// A word; what was written before it is there. `None` if there is no such word.
+    pub fn load(&self, index: usize) -> Option<u64> {
+        // SAFETY: memfd.4: one of the words, aligned as the mapping's pages are, which is only loaded.
+        let word =
+            (index < self.words).then(|| unsafe { &*self.at.as_ptr().cast::<AtomicU64>().add(index) })?;
+        Some(word.load(Acquire))
+    }
+}
+
+impl Drop for Published {
+    fn drop(&mut self) {
+        // SAFETY: memfd.4: mapped here as a whole, and nobody has a reference to its words.
+        unsafe { libc::munmap(self.at.as_ptr().cast(), self.words * 8) };
+    }
 }
 
 /// The offset of a part that there is.

@@ -484,6 +484,13 @@ impl<'a> Inbox<'a> {
         Err(Full)
     }
 
+    /// For a queue with a single sender, which counts what it sends: how many messages there is room for in all, those that were sent included.
+    #[inline]
+    pub fn room_of_one_sender(&self) -> u64 {
+        // Acquire: as in `reserve`.
+        self.control.consumed.load(ord!("inbox.room_of_one", Acquire)).wrapping_add(self.slots.len() as u64)
+    }
+
     /// Gives claims back.
     #[inline]
     pub fn cancel(&self, count: u32) {

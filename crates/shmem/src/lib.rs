@@ -11,6 +11,7 @@
 //! - [`blocks`]: payloads that do not fit into a slot.
 //! - [`eventcount`]: counting events so that whoever sleeps until the next is woken.
 //! - [`doorbell`]: waking a rank that sleeps.
+//! - [`ready`]: which of many queues may have something.
 //! - [`barrier`]: the barrier of the ranks that share memory.
 //! - [`board`]: what members of a team post for each other in short collectives.
 //! - [`view`]: typed views of a mapping: the one place with unsafe code.
@@ -27,5 +28,6 @@ pub mod inbox;
 #[allow(unsafe_code)]
 pub mod queues;
 pub mod ranks;
+pub mod ready;
 #[allow(unsafe_code)]
 pub mod view;

@@ -1,0 +1,85 @@
+//! What an endpoint knows of another one, whichever of its connections lead there.
+
+use crate::datagram::{Nonce, Party};
+use crate::registration::PeerRegistrations;
+use crate::uri::Uri;
+use crate::wakeups::Wakeups;
+use gasworks_os::Result;
+use std::collections::HashMap;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+use std::sync::{Arc, Weak};
+
+/// A file, as the system knows it: device and inode.
+pub(super) type FileId = (u64, u64);
+
+/// Another endpoint.
+#[derive(Debug)]
+pub(super) struct Peer {
+    /// Its socket, and which file that was: another endpoint may come to have the path.
+    pub(super) socket: PathBuf,
+    file: Option<FileId>,
+    /// Its process, as the kernel says.
+    pub(super) pid: i32,
+    pub(super) tag: u32,
+    /// Where a number lies in its memory, and which.
+    pub(super) mark: (u64, Nonce),
+    /// The memory that it has passed. An endpoint that works by FIFOs has none.
+    pub(super) memory: Option<PeerMemory>,
+}
+
+/// The memory of another endpoint.
+#[derive(Debug)]
+pub(super) struct PeerMemory {
+    pub(super) wakeups: Wakeups,
+    pub(super) registrations: PeerRegistrations,
+}
+
+impl PeerMemory {
+    pub(super) fn map(wakeups: &OwnedFd, registrations: &OwnedFd) -> Result<Self> {
+        Ok(Self { wakeups: Wakeups::map(wakeups)?, registrations: PeerRegistrations::map(registrations)? })
+    }
+}
+
+impl Peer {
+    pub(super) fn new(uri: &Uri, pid: i32, party: &Party, memory: Option<PeerMemory>) -> Self {
+        let socket = uri.socket();
+        let file = file_at(&socket);
+        Self { socket, file, pid, tag: party.tag, mark: (party.mark, party.marked), memory }
+    }
+
+    /// Whether its socket is still the one that it was.
+    pub(super) fn has_its_socket(&self) -> bool {
+        file_at(&self.socket) == self.file
+    }
+}
+
+fn file_at(path: &std::path::Path) -> Option<FileId> {
+    std::fs::symlink_metadata(path).ok().map(|found| (found.dev(), found.ino()))
+}
+
+/// The endpoints that connections lead to.
+#[derive(Debug, Default)]
+pub(super) struct Peers {
+    by_socket: HashMap<(FileId, u32), Weak<Peer>>,
+    /// How many there may be until those that are gone are looked for.
+    limit: usize,
+}
+
+impl Peers {
+    /// A peer, which may be known by another connection: its memory is mapped once.
+    pub(super) fn known(&mut self, peer: Peer) -> Arc<Peer> {
+        let Some(file) = peer.file else { return Arc::new(peer) };
+        if self.by_socket.len() >= self.limit {
+            self.by_socket.retain(|_, peer| peer.strong_count() > 0);
+            self.limit = 2 * self.by_socket.len() + 16;
+        }
+        let place = self.by_socket.entry((file, peer.tag)).or_default();
+        place.upgrade().unwrap_or_else(|| {
+            let peer = Arc::new(peer);
+            *place = Arc::downgrade(&peer);
+            peer
+        })
+    }
+}

@@ -1,0 +1,316 @@
+//! The endpoint's socket: datagrams of the handshake, and what the states of connections want to be done.
+
+use super::connection::{Connection, Keepalive, Opening};
+use super::event::{Buffer, Event, Failure, Request, RequestId};
+use super::peer::{Peer, PeerMemory};
+use super::{Endpoint, nanoseconds, sleep};
+use crate::channel::{Channel, Half, MAX_SEND};
+use crate::datagram::{ConnectRequest, Datagram, MAX_LEN, Nonce, Party};
+use crate::handshake::{ConnectionAction as Do, ConnectionEvent as On, ConnectionState as In};
+use crate::header::ConnectionId;
+use crate::uri::Uri;
+use gasworks_os::clock;
+use gasworks_os::datagram::{Received, Sent};
+use gasworks_os::unix::Credentials;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+/// Datagrams that are taken from the socket at once.
+const BATCH: usize = 64;
+/// Datagrams that wait for room in the receivers' queues. Beyond these the oldest is dropped: it is sent again, as any that is lost.
+const MAX_UNSENT: usize = 4096;
+
+/// A datagram for which the receiver had no room.
+#[derive(Debug)]
+pub(super) struct Unsent {
+    to: PathBuf,
+    bytes: Vec<u8>,
+    /// Whose memory goes with it.
+    memory_of: Option<ConnectionId>,
+}
+
+impl Endpoint {
+    /// Handles datagrams that have come; whether there were any.
+    pub(super) fn read_socket(&mut self) -> bool {
+        self.send_unsent();
+        let mut bytes = [0; MAX_LEN + 1];
+        for count in 0..BATCH {
+            match self.socket.receive(&mut bytes) {
+                Ok(Some(received)) if received.len == 0 => {}
+                Ok(Some(received)) => self.arrive(&bytes[..received.len.min(bytes.len())], received),
+                Ok(None) => return count > 0,
+                // Descriptors were dropped, since this process has too many: the datagram comes again.
+                Err(_) => {}
+            }
+        }
+        true
+    }
+
+    fn arrive(&mut self, bytes: &[u8], Received { fds, from, .. }: Received) {
+        let own = nix::unistd::geteuid().as_raw();
+        let is_friend = from.uid == own || from.uid == 0;
+        let Ok(datagram) = Datagram::decode(bytes) else { return };
+        match datagram {
+            Datagram::Request(request) => self.request_arrives(request, fds, from, is_friend),
+            _ if !is_friend => {}
+            Datagram::Reply { nonce, party } => self.reply_arrives(nonce, party, fds, from),
+            Datagram::Refusal { nonce } => self.answer_arrives(nonce, true, On::Refusal),
+            Datagram::Ack { nonce } => self.answer_arrives(nonce, false, On::Ack),
+            Datagram::Gone { nonce } => self.answer_arrives(nonce, false, On::PeerGone),
+            Datagram::FileRequest { registration, uri } => self.file_is_wanted(registration, &uri),
+            Datagram::File { tag, registration, offset } => self.file_arrives(tag, registration, offset, fds),
+        }
+    }
+
+    fn answer_arrives(&mut self, nonce: Nonce, to_client: bool, event: On) {
+        let known = if to_client { &self.asked } else { &self.offered };
+        if let Some(id) = known.get(&nonce).copied() {
+            self.on(id, event);
+        }
+    }
+
+    fn request_arrives(
+        &mut self,
+        request: ConnectRequest,
+        fds: Vec<OwnedFd>,
+        from: Credentials,
+        is_friend: bool,
+    ) {
+        if let Some(id) = self.offered.get(&request.nonce).copied() {
+            return self.on(id, On::Request);
+        }
+        let Ok(uri) = Uri::parse(&request.uri) else { return };
+        let refusal = Datagram::Refusal { nonce: request.nonce };
+        let by_fifo = self.party(ConnectionId { index: 0, generation: 0 }).by_fifo;
+        let passed = (is_friend && request.party.by_fifo == by_fifo).then(|| passed(fds)).flatten();
+        let Some((half, memory)) = passed else {
+            return self.send_datagram(&uri.socket(), refusal.encode(), None);
+        };
+        let interval = nanoseconds(self.config.retransmit);
+        let opening = Opening { peer_half: Some(half), socket: uri.socket(), interval, ..Opening::default() };
+        let timeout = self.config.send_timeout;
+        let mut connection = Connection::new(In::Offered, request.attribute, request.nonce, opening, timeout);
+        connection.peer_id = request.party.connection;
+        connection.max_send = self.longest(&request.party);
+        connection.peer = Some(self.peers.known(Peer::new(&uri, from.pid, &request.party, Some(memory))));
+        let Some(id) = self.connections.insert(clock::monotonic(), connection) else {
+            return self.send_datagram(&uri.socket(), refusal.encode(), None);
+        };
+        self.offered.insert(request.nonce, id);
+        let mut data = Buffer::of(Vec::new(), request.data.len());
+        data.bytes_mut().copy_from_slice(&request.data);
+        let (id, attribute, pid) = (RequestId(id), request.attribute, from.pid);
+        self.events.push_back(Event::Requested(Request { id, attribute, data, uri, pid }));
+    }
+
+    fn reply_arrives(&mut self, nonce: Nonce, party: Party, fds: Vec<OwnedFd>, from: Credentials) {
+        let Some(id) = self.asked.get(&nonce).copied() else { return };
+        let (longest, uri) = (self.longest(&party), self.peer_uri(id));
+        let Some(connection) = self.connections.get(id) else { return };
+        if connection.state == In::Requested {
+            let Some(((half, memory), uri)) = passed(fds).zip(uri) else { return };
+            let peer = self.peers.known(Peer::new(&uri, from.pid, &party, Some(memory)));
+            let Some(connection) = self.connections.get_mut(id) else { return };
+            (connection.peer_id, connection.max_send, connection.peer) =
+                (party.connection, longest, Some(peer));
+            if let Some(opening) = &mut connection.opening {
+                opening.peer_half = Some(half);
+            }
+            self.join(id);
+        }
+        self.on(id, On::Reply);
+    }
+
+    fn longest(&self, party: &Party) -> usize {
+        self.config.max_send.min(party.max_send as usize).min(MAX_SEND)
+    }
+
+    fn peer_uri(&self, id: ConnectionId) -> Option<Uri> {
+        let opening = self.connections.get(id)?.opening.as_ref()?;
+        let path = opening.socket.parent()?.to_str()?;
+        Uri::parse(&format!("{}{path}", crate::uri::SCHEME)).ok()
+    }
+
+    /// Puts a connection's memory together, when both sides' are there.
+    pub(super) fn join(&mut self, id: ConnectionId) {
+        let (keepalive, now) = (self.config.keepalive, clock::monotonic());
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        let halves =
+            connection.opening.as_mut().and_then(|opening| opening.half.take().zip(opening.peer_half.take()));
+        if let Some((own, peer)) = halves {
+            let channel = Channel::new(own, peer);
+            // From now on the peer says so when it sends.
+            let is_empty = channel.arm();
+            connection.channel = Some(channel);
+            connection.keepalive = keepalive.map(|time| Box::new(Keepalive::new(time, now)));
+            if !is_empty {
+                self.traffic.look_at(id);
+            }
+        }
+    }
+
+    /// Has a connection go through an event, and does what that asks for.
+    pub(super) fn on(&mut self, id: ConnectionId, event: On) {
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        let (next, actions) = connection.state.on(event);
+        connection.state = next;
+        for action in actions {
+            self.act(id, *action);
+        }
+    }
+
+    fn act(&mut self, id: ConnectionId, action: Do) {
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        let (context, nonce) = (connection.context, connection.nonce);
+        let connected = |result| Event::Connected { connection: id, context, result };
+        let accepted = |result| Event::Accepted { connection: id, context, result };
+        let event = match action {
+            Do::SendRequest => return self.send_request(id),
+            Do::SendReply => {
+                let has_file = connection.opening.as_ref().is_some_and(|opening| opening.file.is_some());
+                // A client that has the reply has no need of another one.
+                if has_file {
+                    let reply = Datagram::Reply { nonce, party: self.party(id) };
+                    self.send_about(id, &reply, true);
+                }
+                return;
+            }
+            Do::SendRefusal => return self.send_about(id, &Datagram::Refusal { nonce }, false),
+            Do::SendAck => return self.send_about(id, &Datagram::Ack { nonce }, false),
+            Do::Connected => {
+                connection.opening = None;
+                self.schedule(id);
+                connected(Ok(()))
+            }
+            Do::Refused => connected(Err(Failure::Refused)),
+            Do::TimedOut => connected(Err(Failure::TimedOut)),
+            Do::Accepted => {
+                connection.opening = None;
+                self.schedule(id);
+                accepted(Ok(()))
+            }
+            Do::AcceptFailed => accepted(Err(Failure::Disconnected)),
+            Do::Abort => {
+                let is_told = connection.state == In::Broken;
+                self.abort(id);
+                if !is_told {
+                    return;
+                }
+                Event::Closed { connection: id }
+            }
+            Do::Close => return self.close(id),
+            Do::Release => return self.release(id),
+        };
+        self.events.push_back(event);
+    }
+
+    fn close(&mut self, id: ConnectionId) {
+        let Some(connection) = self.connections.get(id) else { return };
+        if let Some(channel) = &connection.channel {
+            channel.close();
+            self.signal(id);
+        }
+    }
+
+    fn release(&mut self, id: ConnectionId) {
+        let Some(connection) = self.connections.remove(id, clock::monotonic()) else { return };
+        self.asked.remove(&connection.nonce);
+        self.offered.remove(&connection.nonce);
+        self.traffic.forget(id);
+        if let (true, Some(opening)) = (connection.is_client, &connection.opening) {
+            // The server may have accepted meanwhile.
+            let gone = Datagram::Gone { nonce: connection.nonce }.encode();
+            self.send_datagram(&opening.socket, gone, None);
+        }
+    }
+
+    /// Wakes the peer of a connection, if it has asked for that.
+    #[cold]
+    pub(super) fn signal(&mut self, id: ConnectionId) {
+        let Some(connection) = self.connections.get(id) else { return };
+        let Some(peer) = connection.peer.clone() else { return };
+        let rings =
+            peer.memory.as_ref().is_some_and(|memory| memory.wakeups.signal(connection.peer_id.index));
+        // One that finds no room finds a socket that is readable.
+        if rings && matches!(self.socket.send_to(&peer.socket, &[], &[]), Ok(Sent::Nobody)) {
+            self.on(id, On::PeerGone);
+        }
+    }
+
+    pub(super) fn send_request(&mut self, id: ConnectionId) {
+        let opening = self.connections.get(id).and_then(|connection| connection.opening.as_ref());
+        let Some(request) = opening.and_then(|opening| opening.request.clone()) else { return };
+        self.send_about(id, &Datagram::Request(request), true);
+    }
+
+    /// Sends a datagram to the peer of a connection, with this side's memory if it is to map that.
+    fn send_about(&mut self, id: ConnectionId, datagram: &Datagram, memory: bool) {
+        let Some(connection) = self.connections.get(id) else { return };
+        let to = match (&connection.peer, &connection.opening) {
+            (Some(peer), _) => peer.socket.clone(),
+            (None, Some(opening)) => opening.socket.clone(),
+            (None, None) => return,
+        };
+        self.send_datagram(&to, datagram.encode(), memory.then_some(id));
+    }
+
+    /// Sends a datagram; with the memory of a connection's this side.
+    pub(super) fn send_datagram(&mut self, to: &Path, bytes: Vec<u8>, memory_of: Option<ConnectionId>) {
+        match self.try_send(to, &bytes, memory_of) {
+            Some(Sent::Full) => {
+                if self.unsent.len() >= MAX_UNSENT {
+                    self.unsent.pop_front();
+                }
+                self.unsent.push_back(Unsent { to: to.into(), bytes, memory_of });
+            }
+            Some(Sent::Nobody) => {
+                if let Some(id) = memory_of {
+                    self.on(id, On::PeerGone);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn try_send(&self, to: &Path, bytes: &[u8], memory_of: Option<ConnectionId>) -> Option<Sent> {
+        let mut fds: Vec<BorrowedFd<'_>> = Vec::new();
+        if let Some(id) = memory_of {
+            let file = self.connections.get(id)?.opening.as_ref()?.file.as_ref()?;
+            fds.extend([file.as_fd(), self.wakeups_file.as_fd(), self.registrations.file().as_fd()]);
+        }
+        self.socket.send_to(to, bytes, &fds).ok()
+    }
+
+    fn send_unsent(&mut self) {
+        for _ in 0..self.unsent.len() {
+            let Some(Unsent { to, bytes, memory_of }) = self.unsent.pop_front() else { return };
+            if self.try_send(&to, &bytes, memory_of) == Some(Sent::Full) {
+                self.unsent.push_back(Unsent { to, bytes, memory_of });
+            }
+        }
+    }
+
+    /// What of a connection's timers has run out.
+    pub(super) fn time_is_up(&mut self, id: ConnectionId, now: u64) {
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        if let Some(opening) = &mut connection.opening {
+            if opening.deadline.is_some_and(|deadline| deadline <= now) {
+                opening.deadline = None;
+                return self.on(id, On::Deadline);
+            }
+            if opening.again <= now {
+                opening.interval = (opening.interval * 2).min(sleep::LONGEST_INTERVAL);
+                opening.again = now + opening.interval;
+                self.on(id, On::Retransmit);
+            }
+        }
+        self.keep_alive(id, now);
+        self.expire(id, now);
+    }
+}
+
+/// The memory that came with a datagram of the handshake.
+fn passed(fds: Vec<OwnedFd>) -> Option<(Half, PeerMemory)> {
+    let [half, wakeups, registrations]: [OwnedFd; 3] = fds.try_into().ok()?;
+    Some((Half::map(&half).ok()?, PeerMemory::map(&wakeups, &registrations).ok()?))
+}

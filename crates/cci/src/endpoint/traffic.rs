@@ -1,0 +1,521 @@
+//! Messages: sending, receiving, and finding out which have been taken.
+//!
+//! A few connections, of which something has come lately, are looked at directly. The others are asked to set their bit ([`Wakeups`](crate::wakeups::Wakeups)), so that a poll costs the same
+//! however many there are.
+
+use super::connection::{Connection, Waiting};
+use super::event::{Buffer, CallError, Event, Failure, Message, OperationId, SendFlags};
+use super::operation::Pending;
+use super::{Endpoint, nanoseconds, transfer};
+use crate::channel::{Channel, MAX_INLINE, Payload, SendError};
+use crate::datagram::Attribute;
+use crate::handshake::{ConnectionEvent as On, ConnectionState as In};
+use crate::header::{ConnectionId, Header, HeaderType};
+use gasworks_os::clock;
+use std::collections::VecDeque;
+
+/// Connections that are looked at directly.
+const WATCHED: usize = 4;
+/// After how many looks at one that finds nothing another may have its place.
+const QUIET: u32 = 64;
+/// Messages that are taken from a connection at once.
+const BATCH: usize = 4;
+/// Connections with something under way that are looked at in a step.
+const LISTED: usize = 4;
+/// Answers to a peer that wait for room in its ring. An honest one has fewer.
+const MAX_ANSWERS: usize = 64;
+/// Steps from one look at the socket and the clock to the next, and how many are followed by such a look after a datagram has come.
+const CALM: u32 = 1024;
+const EAGER: u32 = 64;
+
+/// Which connections are looked at.
+#[derive(Debug, Default)]
+pub(super) struct Traffic {
+    /// Those that are looked at directly, and how often in turn nothing was found.
+    watched: Vec<(ConnectionId, u32)>,
+    /// Those that are to be looked at once more.
+    again: VecDeque<ConnectionId>,
+    /// Those with something under way, and which is next.
+    listed: Vec<ConnectionId>,
+    next: usize,
+    /// The word of the bits that is taken next.
+    word: usize,
+    /// Steps until the socket and the clock are looked at, and how many such looks follow each other.
+    until_look: u32,
+    eager: u32,
+}
+
+impl Traffic {
+    pub(super) fn look_at(&mut self, id: ConnectionId) {
+        self.again.push_back(id);
+    }
+
+    pub(super) fn forget(&mut self, id: ConnectionId) {
+        self.watched.retain(|(watched, _)| *watched != id);
+        self.listed.retain(|listed| *listed != id);
+    }
+
+    pub(super) fn listed(&self) -> &[ConnectionId] {
+        &self.listed
+    }
+
+    /// Whether a look has to follow that nothing announces.
+    pub(super) fn is_pending(&self) -> bool {
+        !self.again.is_empty()
+    }
+}
+
+/// Buffers of messages that were given back.
+#[derive(Debug, Default)]
+pub(super) struct Buffers {
+    small: Vec<Vec<u64>>,
+    large: Vec<Vec<u64>>,
+}
+
+/// Buffers that are kept.
+const KEPT_SMALL: usize = 1024;
+const KEPT_LARGE: usize = 16;
+
+impl Buffers {
+    #[inline]
+    fn get(&mut self, len: usize) -> Buffer {
+        let (from, least) =
+            if len <= MAX_INLINE { (&mut self.small, MAX_INLINE) } else { (&mut self.large, len) };
+        Buffer::of(from.pop().unwrap_or_else(|| vec![0; least.div_ceil(8)]), len)
+    }
+
+    #[inline]
+    pub(super) fn put(&mut self, buffer: Buffer) {
+        let words = buffer.into_words();
+        let (to, most) = if words.len() * 8 <= MAX_INLINE {
+            (&mut self.small, KEPT_SMALL)
+        } else {
+            (&mut self.large, KEPT_LARGE)
+        };
+        if to.len() < most && !words.is_empty() {
+            to.push(words);
+        }
+    }
+}
+
+impl Endpoint {
+    /// Sends a message, whose parts follow each other. [`Event::Sent`] tells when it was delivered, which means that the peer's endpoint has taken it; on an unreliable connection, that it was sent.
+    /// The bytes can be used again when this returns.
+    ///
+    /// # Errors
+    /// [`CallError`]: nothing was sent.
+    #[inline]
+    pub fn send(
+        &mut self,
+        to: ConnectionId,
+        parts: &[&[u8]],
+        context: u64,
+        flags: SendFlags,
+    ) -> Result<OperationId, CallError> {
+        let connection = self.connections.get_mut(to).ok_or(CallError::NoConnection)?;
+        let len = parts.iter().fold(0usize, |len, part| len.saturating_add(part.len()));
+        if len > connection.max_send {
+            return Err(too_long(connection, len));
+        }
+        if self.under_way >= self.config.send_buffers {
+            return Err(CallError::NoRoom);
+        }
+        let Some(channel) = connection.channel.as_mut().filter(|channel| !channel.is_closed()) else {
+            return Err(self.not_open(to));
+        };
+        if !matches!(connection.state, In::Ready | In::Accepting) {
+            return Err(self.not_open(to));
+        }
+        self.operations += 1;
+        let operation = OperationId(self.operations);
+        let pending = Pending { operation, context, flags, deadline: None };
+        let sent = match connection.out.waiting.is_empty() {
+            true => channel.send(Header::of_message(connection.peer_id, len), parts),
+            false => Err(SendError::Full),
+        };
+        let (Ok(sent), None, false) =
+            (sent, connection.send_timeout, connection.attribute == Attribute::Unreliable)
+        else {
+            self.send_otherwise(to, sent, parts, pending);
+            return Ok(operation);
+        };
+        connection.out.sent.push_back((sent.number, pending));
+        self.under_way += 1;
+        if !connection.out.is_listed {
+            connection.out.is_listed = true;
+            self.traffic.listed.push(to);
+        }
+        if sent.wakes {
+            self.signal(to);
+        }
+        Ok(operation)
+    }
+
+    /// What remains to be done of a message that did not fit, may be lost, or has a time limit.
+    fn send_otherwise(
+        &mut self,
+        to: ConnectionId,
+        sent: Result<crate::channel::Sent, SendError>,
+        parts: &[&[u8]],
+        mut pending: Pending,
+    ) {
+        self.under_way += 1;
+        let Some(connection) = self.connections.get_mut(to) else { return };
+        let timeout = connection.send_timeout;
+        pending.deadline = timeout.map(|timeout| clock::monotonic().saturating_add(nanoseconds(timeout)));
+        let is_unreliable = connection.attribute == Attribute::Unreliable;
+        let wakes = sent.is_ok_and(|sent| sent.wakes);
+        match sent {
+            // An unreliable message for which there is no room is lost.
+            _ if is_unreliable => self.complete(to, pending, Ok(())),
+            Ok(sent) => connection.out.sent.push_back((sent.number, pending)),
+            Err(_) => connection.out.waiting.push_back(Waiting::Message(parts.concat(), pending)),
+        }
+        if wakes {
+            self.signal(to);
+        }
+        self.list(to);
+        self.schedule(to);
+    }
+
+    #[cold]
+    pub(super) fn not_open(&mut self, id: ConnectionId) -> CallError {
+        let Some(connection) = self.connections.get(id) else { return CallError::NoConnection };
+        match connection.state {
+            In::Requested | In::Offered | In::Rejected | In::Over => CallError::NoConnection,
+            _ => {
+                // What the peer sent before it closed the connection comes first.
+                self.traffic.look_at(id);
+                CallError::Disconnected
+            }
+        }
+    }
+
+    /// Has the endpoint look after a connection that has something under way.
+    pub(super) fn list(&mut self, id: ConnectionId) {
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        if !connection.out.is_listed && !connection.out.is_idle() {
+            connection.out.is_listed = true;
+            self.traffic.listed.push(id);
+        }
+    }
+
+    /// Ends an operation.
+    pub(super) fn complete(
+        &mut self,
+        connection: ConnectionId,
+        pending: Pending,
+        result: Result<(), Failure>,
+    ) {
+        let Pending { operation, context, flags, .. } = pending;
+        self.under_way = self.under_way.saturating_sub(1);
+        if flags.contains(SendFlags::AWAITED) {
+            self.outcomes.insert(operation, result);
+        } else if !flags.contains(SendFlags::SILENT) || result.is_err() {
+            self.events.push_back(Event::Sent { operation, connection, context, result });
+        }
+    }
+
+    /// Moves everything on by a bounded amount.
+    #[inline]
+    pub(super) fn step(&mut self) {
+        let mut at = 0;
+        while let Some((id, quiet)) = self.traffic.watched.get(at).copied() {
+            let has_come = self.receive(id);
+            if let Some(watched) = self.traffic.watched.get_mut(at).filter(|watched| watched.0 == id) {
+                watched.1 = if has_come { 0 } else { quiet.saturating_add(1) };
+                at += 1;
+            }
+        }
+        if self.wakeups.ready().is_some_and(|ready| ready.is_any()) || !self.traffic.again.is_empty() {
+            self.look_around();
+        }
+        if !self.traffic.listed.is_empty() {
+            self.look_after_listed();
+        }
+        match self.traffic.until_look.checked_sub(1) {
+            Some(left) => self.traffic.until_look = left,
+            None => self.look_outside(),
+        }
+    }
+
+    /// Looks at connections that have been announced.
+    fn look_around(&mut self) {
+        for _ in 0..self.traffic.again.len().min(BATCH) {
+            if let Some(id) = self.traffic.again.pop_front() {
+                self.look(id);
+            }
+        }
+        let word = self.traffic.word;
+        let Some((word, bits)) = self.wakeups.ready().and_then(|ready| ready.take(word)) else { return };
+        self.traffic.word = word + 1;
+        for bit in (0..u64::BITS).filter(|bit| bits >> bit & 1 == 1) {
+            // Who sets a bit without having a connection wants nothing.
+            if let Some(id) = self.connections.id(word * u64::BITS as usize + bit as usize) {
+                self.look(id);
+            }
+        }
+    }
+
+    /// Looks at a connection that may have something, and has it looked at again, directly or when it is announced.
+    fn look(&mut self, id: ConnectionId) {
+        let has_come = self.receive(id);
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        let Some(channel) = &mut connection.channel else { return };
+        if !channel.waits() && channel.is_closed() {
+            return self.on(id, On::PeerGone);
+        }
+        if connection.is_watched {
+            return;
+        }
+        if has_come && let Some(place) = self.traffic.place() {
+            connection.is_watched = true;
+            match place {
+                Some(evicted) => {
+                    let (before, _) = std::mem::replace(&mut self.traffic.watched[evicted], (id, 0));
+                    self.unwatch(before);
+                }
+                None => self.traffic.watched.push((id, 0)),
+            }
+        } else if !channel.arm() {
+            self.traffic.again.push_back(id);
+        }
+    }
+
+    /// Has all connections that are looked at directly be announced again.
+    pub(super) fn unwatch_all(&mut self) {
+        for (id, _) in std::mem::take(&mut self.traffic.watched) {
+            self.unwatch(id);
+        }
+    }
+
+    /// Has a connection be announced again. What has come in between is looked at once more.
+    fn unwatch(&mut self, id: ConnectionId) {
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        connection.is_watched = false;
+        if connection.channel.as_ref().is_some_and(|channel| !channel.arm()) {
+            self.traffic.again.push_back(id);
+        }
+    }
+
+    /// Takes what has come by a connection, a few messages at most; whether there was anything.
+    #[inline]
+    fn receive(&mut self, id: ConnectionId) -> bool {
+        let Some(connection) = self.connections.get_mut(id) else { return false };
+        let Some(channel) = &mut connection.channel else { return false };
+        if !channel.waits() {
+            if channel.acknowledge() {
+                self.signal(id);
+            }
+            return false;
+        }
+        for _ in 0..BATCH {
+            if !self.receive_one(id) {
+                break;
+            }
+        }
+        true
+    }
+
+    /// Takes one message, if one has come and the program may have it.
+    #[inline]
+    fn receive_one(&mut self, id: ConnectionId) -> bool {
+        if self.held >= self.config.receive_buffers {
+            return false;
+        }
+        let Some(connection) = self.connections.get_mut(id) else { return false };
+        let Some(channel) = &mut connection.channel else { return false };
+        let (header, payload) = match channel.receive(&mut self.scratch) {
+            Ok(Some(found)) => found,
+            Ok(None) => return false,
+            Err(_) => {
+                self.on(id, On::PeerGone);
+                return false;
+            }
+        };
+        if header.connection != id {
+            return true;
+        }
+        if let Some(keepalive) = &mut connection.keepalive {
+            keepalive.heard = true;
+        }
+        if header.of == HeaderType::Send {
+            let message = match payload {
+                Payload::Copy(bytes) => {
+                    let mut buffer = self.buffers.get(bytes.len());
+                    buffer.bytes_mut().copy_from_slice(bytes);
+                    buffer
+                }
+                Payload::Block { index, bytes } => {
+                    let mut buffer = self.buffers.get(bytes.len());
+                    bytes.read(buffer.bytes_mut());
+                    channel.free(index);
+                    buffer
+                }
+            };
+            if connection.state == In::Accepting {
+                self.on(id, On::Data);
+            }
+            self.held += 1;
+            self.events.push_back(Event::Received(Message { connection: id, bytes: message }));
+            return true;
+        }
+        let block = match payload {
+            Payload::Copy(_) => None,
+            Payload::Block { index, bytes } => Some((index, bytes.len())),
+        };
+        self.receive_other(id, header, block)
+    }
+
+    #[cold]
+    fn receive_other(&mut self, id: ConnectionId, header: Header, block: Option<(u32, usize)>) -> bool {
+        self.on(id, On::Data);
+        match header.of {
+            HeaderType::RmaWrite | HeaderType::RmaRead => self.fragment_arrives(id, header, block),
+            HeaderType::RmaAck => self.fragment_is_over(id, header),
+            HeaderType::Keepalive => self.answer(id, HeaderType::KeepaliveAck, 0, 0),
+            HeaderType::Send | HeaderType::SendAck | HeaderType::KeepaliveAck | HeaderType::Disconnect => {}
+        }
+        true
+    }
+
+    /// Sends a header without a payload, before everything that waits.
+    pub(super) fn answer(&mut self, id: ConnectionId, of: HeaderType, offset: u16, length: u32) {
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        if connection.out.answers.len() >= MAX_ANSWERS {
+            return self.on(id, On::PeerGone);
+        }
+        let header = Header { of, connection: connection.peer_id, offset, length };
+        connection.out.answers.push_back(header);
+        self.push(id);
+        self.list(id);
+    }
+
+    fn look_after_listed(&mut self) {
+        for _ in 0..LISTED.min(self.traffic.listed.len()) {
+            self.traffic.next =
+                if self.traffic.next >= self.traffic.listed.len() { 0 } else { self.traffic.next };
+            let Some(id) = self.traffic.listed.get(self.traffic.next).copied() else { return };
+            self.look_after(id);
+            let is_idle = match self.connections.get_mut(id) {
+                Some(connection) if connection.out.is_idle() => {
+                    connection.out.is_listed = false;
+                    true
+                }
+                Some(_) => false,
+                None => true,
+            };
+            match self.traffic.listed.get(self.traffic.next) == Some(&id) {
+                true if is_idle => drop(self.traffic.listed.swap_remove(self.traffic.next)),
+                _ => self.traffic.next += 1,
+            }
+        }
+    }
+
+    /// Completes what the peer has taken, and sends what waits.
+    pub(super) fn look_after(&mut self, id: ConnectionId) {
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        let Some(channel) = &connection.channel else { return };
+        let taken = channel.taken();
+        while let Some((_, pending)) = self
+            .connections
+            .get_mut(id)
+            .and_then(|connection| connection.out.sent.pop_front_if(|(number, _)| *number < taken))
+        {
+            self.complete(id, pending, Ok(()));
+        }
+        self.push(id);
+        self.finish_transfers(id);
+    }
+
+    /// Sends what waits for room, as far as there is some.
+    pub(super) fn push(&mut self, id: ConnectionId) {
+        let mut wakes = false;
+        while let Some(connection) = self.connections.get_mut(id) {
+            let Connection { out, channel: Some(channel), peer_id, .. } = connection else { break };
+            let sent = if let Some(header) = out.answers.front() {
+                let sent = channel.send(*header, &[]);
+                if sent.is_ok() {
+                    out.answers.pop_front();
+                }
+                sent
+            } else {
+                match out.waiting.front_mut() {
+                    None => break,
+                    Some(Waiting::Message(bytes, _)) => {
+                        let header = Header::of_message(*peer_id, bytes.len());
+                        let sent = channel.send(header, &[bytes]);
+                        if let (Ok(sent), Some(Waiting::Message(_, pending))) =
+                            (sent, sent.ok().and_then(|_| out.waiting.pop_front()))
+                        {
+                            out.sent.push_back((sent.number, pending));
+                        }
+                        sent
+                    }
+                    Some(Waiting::Transfer(_)) => match self.push_fragment(id) {
+                        transfer::Pushed::Sent(sent) => Ok(sent),
+                        transfer::Pushed::Full => Err(SendError::Full),
+                        transfer::Pushed::Over => continue,
+                    },
+                }
+            };
+            match sent {
+                Ok(sent) => wakes |= sent.wakes,
+                Err(_) => break,
+            }
+        }
+        if wakes {
+            self.signal(id);
+        }
+    }
+
+    /// Fails what is under way on a connection.
+    pub(super) fn abort(&mut self, id: ConnectionId) {
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        let taken = connection.channel.as_ref().map_or(0, Channel::taken);
+        let out = std::mem::take(&mut connection.out);
+        connection.out.is_listed = out.is_listed;
+        for (number, pending) in out.sent {
+            // What the peer has taken was delivered.
+            let result = if number < taken { Ok(()) } else { Err(Failure::Disconnected) };
+            self.complete(id, pending, result);
+        }
+        let waiting = out.waiting.into_iter().map(|waiting| match waiting {
+            Waiting::Message(_, pending) => pending,
+            Waiting::Transfer(transfer) => transfer.pending,
+        });
+        for pending in waiting.chain(out.transfers.into_iter().map(|transfer| transfer.pending)) {
+            self.complete(id, pending, Err(Failure::Disconnected));
+        }
+    }
+
+    /// Looks at the socket and the clock.
+    #[cold]
+    fn look_outside(&mut self) {
+        let has_come = self.read_socket();
+        self.look_at_clock();
+        let traffic = &mut self.traffic;
+        traffic.eager = if has_come { EAGER } else { traffic.eager.saturating_sub(1) };
+        traffic.until_look = if traffic.eager > 0 { 0 } else { CALM };
+    }
+}
+
+impl Traffic {
+    /// A place for a connection that is to be looked at directly: a free one, or that of one of which nothing has come for long.
+    #[expect(clippy::option_option, reason = "no place, a free place, or the place of another")]
+    fn place(&self) -> Option<Option<usize>> {
+        if self.watched.len() < WATCHED {
+            return Some(None);
+        }
+        self.watched.iter().position(|(_, quiet)| *quiet >= QUIET).map(Some)
+    }
+}
+
+#[cold]
+fn too_long(connection: &Connection, len: usize) -> CallError {
+    match connection.state {
+        In::Broken => CallError::Disconnected,
+        In::Requested | In::Offered | In::Rejected | In::Closing | In::Over => CallError::NoConnection,
+        _ => CallError::TooLong { len, most: connection.max_send },
+    }
+}
