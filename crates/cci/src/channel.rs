@@ -6,13 +6,16 @@
 //! A half is one page, and 64 KiB behind it for each block, of which no page takes memory before it is used.
 //!
 //! Everything in a half may be written by the peer: what is read there is copied once, checked, then used.
+//!
+//! # Invariants
+//! - channel.1: the places of a half lie in its mapping, which is there as long as the half, and stays where it is when the half is moved.
 
-use crate::header::{HEADER_LEN, Header};
+use crate::header::{HEADER_LEN, Header, HeaderType};
 use gasworks_os::memfd::{self, Mapping, MemFd};
 use gasworks_shmem::blocks::Blocks;
 use gasworks_shmem::eventcount::EventCount;
 use gasworks_shmem::inbox::{self, Block, Control, Cursor, Damage, Inbox, Line, Slot};
-use gasworks_shmem::view;
+use gasworks_shmem::view::{self, Place, Shared};
 use gasworks_sync::VolatileSlice;
 use gasworks_sync::atomic::AtomicU32;
 use gasworks_sync::ord;
@@ -52,6 +55,11 @@ pub enum HalfError {
 /// One party's memory.
 #[derive(Debug)]
 pub struct Half {
+    control: Place<Control>,
+    slots: Place<Slot>,
+    flags: Place<AtomicU32>,
+    closed: Place<AtomicU32>,
+    acknowledged: Place<EventCount>,
     mapping: Mapping,
 }
 
@@ -62,7 +70,7 @@ impl Half {
     /// The system has no memory or no descriptor left.
     pub fn create() -> Result<(Self, MemFd), HalfError> {
         let file = memfd::create("gasworks-cci", LEN)?;
-        Ok((Self { mapping: file.map()? }, file))
+        Ok((Self::of(file.map()?)?, file))
     }
 
     /// Maps the half that a peer has passed.
@@ -72,28 +80,48 @@ impl Half {
     pub fn map(file: &OwnedFd) -> Result<Self, HalfError> {
         let is_right = memfd::is_sealed(file.as_fd()) && memfd::size_of_file(file.as_fd())? == LEN as u64;
         match is_right {
-            true => Ok(Self { mapping: memfd::map(file.as_fd(), LEN)? }),
+            true => Self::of(memfd::map(file.as_fd(), LEN)?),
             false => Err(HalfError::Shape),
         }
     }
 
-    #[inline]
-    fn inbox(&self) -> Option<Inbox<'_>> {
-        let bytes = self.mapping.bytes();
-        Inbox::new(view::slice::<Control>(bytes, 0, 1)?.first()?, view::slice::<Slot>(bytes, RING, SLOTS)?)
+    fn of(mapping: Mapping) -> Result<Self, HalfError> {
+        fn place<T: Shared>(mapping: &Mapping, at: usize, count: usize) -> Result<Place<T>, HalfError> {
+            view::slice(mapping.bytes(), at, count).map(Place::of).ok_or(HalfError::Shape)
+        }
+        Ok(Self {
+            control: place(&mapping, 0, 1)?,
+            slots: place(&mapping, RING, SLOTS)?,
+            flags: place(&mapping, FLAGS, BLOCKS as usize)?,
+            closed: place(&mapping, CLOSED, 1)?,
+            acknowledged: place(&mapping, ACKNOWLEDGED, 1)?,
+            mapping,
+        })
     }
 
-    fn blocks(&self) -> Option<Blocks<'_>> {
-        view::slice(self.mapping.bytes(), FLAGS, BLOCKS as usize).map(Blocks::new)
+    #[inline]
+    fn inbox(&self) -> Option<Inbox<'_>> {
+        // SAFETY: channel.1: the ring's words lie in the mapping, which is borrowed with this half.
+        let (control, slots) = unsafe { (self.control.get(), self.slots.get()) };
+        Inbox::new(control.first()?, slots.first_chunk::<SLOTS>()?)
+    }
+
+    #[inline]
+    fn blocks(&self) -> Blocks<'_> {
+        // SAFETY: channel.1: the flags lie in the mapping, which is borrowed with this half.
+        Blocks::new(unsafe { self.flags.get() })
     }
 
     #[inline]
     fn closed(&self) -> Option<&AtomicU32> {
-        view::slice(self.mapping.bytes(), CLOSED, 1)?.first()
+        // SAFETY: channel.1: the word lies in the mapping, which is borrowed with this half.
+        unsafe { self.closed.get() }.first()
     }
 
+    #[inline]
     fn acknowledged(&self) -> Option<&EventCount> {
-        view::slice(self.mapping.bytes(), ACKNOWLEDGED, 1)?.first()
+        // SAFETY: channel.1: the count lies in the mapping, which is borrowed with this half.
+        unsafe { self.acknowledged.get() }.first()
     }
 
     /// The first bytes of a block; `None` if there is no such block, or none so long.
@@ -165,29 +193,34 @@ pub struct Channel {
     own: Half,
     peer: Half,
     cursor: Cursor,
-    /// How many messages were sent, and how many of them were known to be taken when that was last asked.
+    /// How many messages were sent, and how many of them the peer is known to have taken.
     sent: u64,
-    room: u64,
-    /// Which message the peer was last told of.
+    taken: u64,
+    /// How many of the peer's it was last told to be taken.
     told: u64,
 }
 
 impl Channel {
     /// The connection's memory, of the halves of both.
     pub fn new(own: Half, peer: Half) -> Self {
-        Self { own, peer, cursor: Cursor::default(), sent: 0, room: SLOTS as u64, told: 0 }
+        Self { own, peer, cursor: Cursor::default(), sent: 0, taken: 0, told: 0 }
     }
 
     /// Whether there is room in the peer's ring for one more message.
     #[inline]
     pub fn has_room(&mut self) -> bool {
-        if self.sent < self.room {
-            return true;
+        self.sent - self.taken < SLOTS as u64 || {
+            self.look_what_is_taken();
+            self.sent - self.taken < SLOTS as u64
         }
-        // Only the peer says so, of its own ring: one that lies harms itself.
-        let Some(inbox) = self.peer.inbox() else { return false };
-        self.room = inbox.room_of_one_sender();
-        self.sent < self.room
+    }
+
+    /// Learns from the peer's half what it has taken. Only the peer says so, of its own ring: one that lies harms itself.
+    #[cold]
+    fn look_what_is_taken(&mut self) {
+        if let Some(inbox) = self.peer.inbox() {
+            self.taken = self.taken.max(inbox.taken_of_one_sender().min(self.sent));
+        }
     }
 
     /// Sends a message, whose parts follow each other.
@@ -235,6 +268,14 @@ impl Channel {
         }
         // This side is the only sender, so what it counts is the place, and the room is its claim (inbox.5).
         let Some(inbox) = self.peer.inbox() else { return Err(SendError::Full) };
+        // A message tells beside what was taken, so that in a conversation no other line is needed for that.
+        let header = match header.of {
+            HeaderType::Send => {
+                self.told = self.cursor.next();
+                Header { offset: self.told as u16, ..header }
+            }
+            _ => header,
+        };
         let wakes = inbox.send_words(0, [u64::from_le_bytes(header.encode())], &[], payload);
         self.sent += 1;
         Ok(Sent { number: self.sent - 1, wakes })
@@ -242,7 +283,7 @@ impl Channel {
 
     /// Claims one of this side's blocks. It is freed by the peer if a message is sent in it, else by [`free_own`](Self::free_own).
     pub fn claim(&self) -> Option<u32> {
-        self.own.blocks()?.claim_alone(0, BLOCKS)
+        self.own.blocks().claim_alone(0, BLOCKS)
     }
 
     /// The bytes of one of this side's blocks.
@@ -257,8 +298,8 @@ impl Channel {
 
     /// Frees one of this side's blocks.
     pub fn free_own(&self, index: u32) {
-        if let Some(blocks) = self.own.blocks().filter(|_| index < BLOCKS) {
-            blocks.free(index);
+        if index < BLOCKS {
+            self.own.blocks().free(index);
         }
     }
 
@@ -270,10 +311,18 @@ impl Channel {
         self.put(header, inbox::Payload::Block(Block { index, len: len as u32 }))
     }
 
-    /// How many messages the peer has taken, by its own account.
+    /// How many messages the peer has taken, as far as is known without a look at its memory.
     #[inline]
-    pub fn taken(&self) -> u64 {
-        self.peer.inbox().map_or(0, |inbox| inbox.consumed().min(self.sent))
+    pub fn known_taken(&self) -> u64 {
+        self.taken
+    }
+
+    /// How many messages the peer has taken, by its own account.
+    pub fn taken(&mut self) -> u64 {
+        if self.taken < self.sent {
+            self.look_what_is_taken();
+        }
+        self.taken
     }
 
     /// Takes the next message, if one has come.
@@ -309,6 +358,11 @@ impl Channel {
         };
         let head: [u8; HEADER_LEN] = head.try_into().map_err(|_| PeerError::Content)?;
         let header = Header::decode(head).ok_or(PeerError::Content)?;
+        if header.of == HeaderType::Send {
+            let more = u64::from(header.offset.wrapping_sub(self.taken as u16));
+            // More than was sent is no honest peer's.
+            self.taken += if more <= self.sent - self.taken { more } else { 0 };
+        }
         let payload = match block {
             None => Payload::Copy(bytes),
             Some(block) => Payload::Block {
@@ -321,8 +375,8 @@ impl Channel {
 
     /// Returns a block to the peer, which may send another message in it.
     pub fn free(&self, index: u32) {
-        if let Some(blocks) = self.peer.blocks().filter(|_| index < BLOCKS) {
-            blocks.free(index);
+        if index < BLOCKS {
+            self.peer.blocks().free(index);
         }
     }
 
@@ -390,9 +444,9 @@ mod tests {
         [Channel::new(one, map(second)), Channel::new(other, map(first))]
     }
 
-    fn header(offset: u16) -> Header {
+    fn header(number: u16) -> Header {
         let connection = ConnectionId { index: 3, generation: 4 };
-        Header { of: HeaderType::Send, connection, offset, length: 0 }
+        Header { of: HeaderType::Send, connection, offset: 0, length: number.into() }
     }
 
     /// The bytes of a payload, and the block that they lie in.
@@ -416,7 +470,7 @@ mod tests {
         };
         let (bytes, block) = copied(&payload);
         block.inspect(|index| channel.free(*index));
-        Some((header.offset, bytes))
+        Some((header.length as u16, bytes))
     }
 
     fn made(number: u16, len: usize) -> Vec<u8> {
@@ -528,6 +582,26 @@ mod tests {
         assert!(matches!(Half::map(&short), Err(HalfError::Shape)));
         let unsealed: OwnedFd = tempfile::tempfile().expect("a file").into();
         assert!(matches!(Half::map(&unsealed), Err(HalfError::Shape)));
+    }
+
+    /// In a conversation each message tells what was taken, also where the numbers have gone round; and more than was sent is not believed.
+    #[test]
+    fn a_message_tells_what_was_taken() {
+        let [mut one, mut other] = pair();
+        for number in 0..70_000u32 {
+            one.send(header(number as u16), &[b"x"]).expect("room");
+            assert_eq!(one.known_taken(), number.into());
+            assert!(take(&mut other).is_some());
+            other.send(header(0), &[b"y"]).expect("room");
+            assert!(take(&mut one).is_some());
+            assert_eq!(one.known_taken(), u64::from(number) + 1);
+            assert!(!other.acknowledge(), "it has told");
+        }
+        let inbox = other.peer.inbox().expect("a ring");
+        let lie = Header { offset: 5, ..header(0) };
+        let _ = inbox.send(0, &lie.encode(), inbox::Payload::NONE);
+        assert!(take(&mut one).is_some());
+        assert_eq!(one.known_taken(), 70_000);
     }
 
     /// Who sleeps until what it sent was taken is woken, once; and knows then.

@@ -5,7 +5,7 @@
 //! | 0–3 | type |
 //! | 4–19 | connection id |
 //! | 20–27 | generation of the connection id |
-//! | 28–43 | offset in the sender's send buffer, in cache lines |
+//! | 28–43 | offset in the sender's send buffer, in cache lines; in a ring, where a message needs none, how many messages its sender has taken, modulo 65,536 |
 //! | 44–63 | length in bytes, or a status |
 //!
 //! The first two fields are the seed's; the generation keeps a late header from reaching a connection that was given the id of a closed one.

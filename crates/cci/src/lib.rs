@@ -10,6 +10,7 @@
 //! - [`directory`]: an endpoint's files, and whether it is alive.
 //! - [`channel`]: the memory of a connection.
 
+#[allow(unsafe_code)]
 pub mod channel;
 pub mod datagram;
 pub mod directory;
@@ -20,4 +21,5 @@ pub mod header;
 pub mod registration;
 mod table;
 pub mod uri;
+#[allow(unsafe_code)]
 mod wakeups;

@@ -2,12 +2,15 @@
 //!
 //! Each peer maps it. What lies in it are hints: a peer that writes nonsense there causes looks for nothing, or delays others' messages until the endpoint looks without a
 //! hint ([`Endpoint`](crate::endpoint::Endpoint)).
+//!
+//! # Invariants
+//! - wakeups.1: the places lie in the mapping, which is there as long as they, and stays where it is when this is moved.
 
 use gasworks_os::memfd::{self, Mapping, MemFd};
 use gasworks_os::{OsError, Result};
 use gasworks_shmem::doorbell::Doorbell;
 use gasworks_shmem::ready::Ready;
-use gasworks_shmem::view;
+use gasworks_shmem::view::{self, Place, Shared};
 use gasworks_sync::atomic::AtomicU64;
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -22,14 +25,18 @@ const _: () = assert!(SUMMARY + 8 * Ready::summary_words(CONNECTIONS) <= BITS);
 /// Such memory, of this endpoint or of a peer.
 #[derive(Debug)]
 pub(crate) struct Wakeups {
-    mapping: Mapping,
+    bell: Place<Doorbell>,
+    summary: Place<AtomicU64>,
+    bits: Place<AtomicU64>,
+    /// What keeps it.
+    _mapping: Mapping,
 }
 
 impl Wakeups {
     /// Makes an endpoint's own; and its file, for peers.
     pub(crate) fn create() -> Result<(Self, MemFd)> {
         let file = memfd::create("gasworks-cci-wakeups", LEN)?;
-        Ok((Self { mapping: file.map()? }, file))
+        Ok((Self::of(file.map()?)?, file))
     }
 
     /// Maps a peer's.
@@ -37,22 +44,34 @@ impl Wakeups {
         if !memfd::is_sealed(file.as_fd()) {
             return Err(OsError::other("map", "a peer's memory", "its size can change"));
         }
-        Ok(Self { mapping: memfd::map(file.as_fd(), LEN)? })
+        Self::of(memfd::map(file.as_fd(), LEN)?)
+    }
+
+    fn of(mapping: Mapping) -> Result<Self> {
+        fn place<T: Shared>(mapping: &Mapping, at: usize, count: usize) -> Result<Place<T>> {
+            let place = view::slice(mapping.bytes(), at, count).map(Place::of);
+            place.ok_or_else(|| OsError::other("use", "an endpoint's memory", "it is too small"))
+        }
+        Ok(Self {
+            bell: place(&mapping, 0, 1)?,
+            summary: place(&mapping, SUMMARY, Ready::summary_words(CONNECTIONS))?,
+            bits: place(&mapping, BITS, Ready::words(CONNECTIONS))?,
+            _mapping: mapping,
+        })
     }
 
     /// The doorbell.
     pub(crate) fn bell(&self) -> Option<&Doorbell> {
-        view::slice::<Doorbell>(self.mapping.bytes(), 0, 1)?.first()
+        // SAFETY: wakeups.1: the bell lies in the mapping, which is borrowed with this.
+        unsafe { self.bell.get() }.first()
     }
 
     /// The bits.
     #[inline]
     pub(crate) fn ready(&self) -> Option<Ready<'_>> {
-        let words = |at, count| view::slice::<AtomicU64>(self.mapping.bytes(), at, count);
-        Ready::new(
-            words(SUMMARY, Ready::summary_words(CONNECTIONS))?,
-            words(BITS, Ready::words(CONNECTIONS))?,
-        )
+        // SAFETY: wakeups.1: the words lie in the mapping, which is borrowed with this.
+        let (summary, bits) = unsafe { (self.summary.get(), self.bits.get()) };
+        Ready::new(summary.first_chunk::<{ Ready::summary_words(CONNECTIONS) }>()?, bits)
     }
 
     /// Says that a connection of the endpoint has something; whether the endpoint is asleep, so that it is to be sent a datagram.

@@ -484,11 +484,11 @@ impl<'a> Inbox<'a> {
         Err(Full)
     }
 
-    /// For a queue with a single sender, which counts what it sends: how many messages there is room for in all, those that were sent included.
+    /// How many messages the receiver has taken, as far as it has published that, for a queue with a single sender, which counts what it sends: the slots of these are its again.
     #[inline]
-    pub fn room_of_one_sender(&self) -> u64 {
+    pub fn taken_of_one_sender(&self) -> u64 {
         // Acquire: as in `reserve`.
-        self.control.consumed.load(ord!("inbox.room_of_one", Acquire)).wrapping_add(self.slots.len() as u64)
+        self.control.consumed.load(ord!("inbox.taken_of_one", Acquire))
     }
 
     /// Gives claims back.

@@ -5,6 +5,8 @@
 //!   included, is a valid value: so a reference to it stays valid whatever a peer writes.
 //! - view.2: a view lies inside the bytes it was cut from and is aligned for its type.
 
+use core::ptr::NonNull;
+
 use crate::{barrier::Meeting, board::Cell, doorbell::Doorbell, eventcount::EventCount, inbox};
 use gasworks_sync::VolatileSlice;
 use gasworks_sync::atomic::{AtomicU32, AtomicU64};
@@ -42,6 +44,35 @@ pub fn slice<T: Shared>(bytes: VolatileSlice<'_>, offset: usize, count: usize) -
     at.is_aligned().then(|| unsafe { core::slice::from_raw_parts(at, count) })
 }
 
+/// Where structures were laid over bytes: a view that was checked once, and whose bytes somebody else keeps.
+#[derive(Debug)]
+pub struct Place<T> {
+    at: NonNull<T>,
+    count: usize,
+}
+
+// SAFETY: view.1: who gets at the structures shares atomics.
+unsafe impl<T: Shared + Sync> Send for Place<T> {}
+// SAFETY: view.1: as much can be done with a shared one.
+unsafe impl<T: Shared + Sync> Sync for Place<T> {}
+
+impl<T: Shared> Place<T> {
+    /// The place of a view.
+    pub fn of(structures: &[T]) -> Self {
+        Self { at: NonNull::from(structures).cast(), count: structures.len() }
+    }
+
+    /// The view again.
+    ///
+    /// # Safety
+    /// The bytes that it was laid over are mapped, at the same addresses, for `'a`.
+    #[inline(always)]
+    pub unsafe fn get<'a>(&self) -> &'a [T] {
+        // SAFETY: view.2: checked when the view was made, of bytes that the caller keeps mapped.
+        unsafe { core::slice::from_raw_parts(self.at.as_ptr(), self.count) }
+    }
+}
+
 #[cfg(all(test, not(gasworks_loom)))]
 mod tests {
     use super::*;
@@ -67,6 +98,9 @@ mod tests {
             assert_eq!(view(offset, count).map(<[_]>::len), fits.then_some(count), "{count} from {offset}");
         }
         view(4, 7).expect("it fits")[1].store(7, Relaxed);
+        let place = Place::of(view(4, 7).expect("it fits"));
+        // SAFETY: `words` lives until the end of this test.
+        assert_eq!(unsafe { place.get() }.iter().map(|word| word.load(Relaxed)).sum::<u32>(), 7);
         assert_eq!(view(8, 1).expect("it fits")[0].load(Relaxed), 7);
         assert_eq!(words.each_ref().map(|word| word.load(Relaxed) != 0), [false, true, false, false]);
     }

@@ -63,10 +63,12 @@ pub(super) struct Outgoing {
 impl Outgoing {
     /// Whether nothing is left to look after.
     pub(super) fn is_idle(&self) -> bool {
-        self.sent.is_empty()
-            && self.waiting.is_empty()
-            && self.answers.is_empty()
-            && self.transfers.is_empty()
+        self.sent.is_empty() && !self.has_more()
+    }
+
+    /// Whether something is left that needs more than the peer's taking what is in its ring.
+    pub(super) fn has_more(&self) -> bool {
+        !(self.waiting.is_empty() && self.answers.is_empty() && self.transfers.is_empty())
     }
 }
 

@@ -154,6 +154,7 @@ pub struct Buffer {
 
 impl Buffer {
     /// A buffer of so many bytes, in words that were used before if they are enough.
+    #[inline]
     pub(crate) fn of(mut words: Vec<u64>, len: usize) -> Self {
         let count = len.div_ceil(8);
         if words.len() < count {
@@ -163,11 +164,13 @@ impl Buffer {
     }
 
     /// The bytes, to be written.
+    #[inline]
     pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
         &mut bytemuck::cast_slice_mut(&mut self.words)[..self.len]
     }
 
     /// What it is made of, to be used again.
+    #[inline]
     pub(crate) fn into_words(self) -> Vec<u64> {
         self.words
     }
@@ -176,6 +179,7 @@ impl Buffer {
 impl Deref for Buffer {
     type Target = [u8];
 
+    #[inline]
     fn deref(&self) -> &[u8] {
         &bytemuck::cast_slice(&self.words)[..self.len]
     }
@@ -231,7 +235,7 @@ pub enum Event {
         result: Result<(), Failure>,
     },
     /// A client wants to connect.
-    Requested(Request),
+    Requested(Box<Request>),
     /// A connection that this program accepted is there, or will not be.
     Accepted {
         /// Which.

@@ -59,6 +59,8 @@ pub struct Endpoint {
     /// Connections that this program asked for, and that clients did, by the requests' nonces.
     asked: HashMap<Nonce, ConnectionId>,
     offered: HashMap<Nonce, ConnectionId>,
+    /// Connections of which one side may not know yet that they are there.
+    openings: usize,
     traffic: traffic::Traffic,
     scratch: Scratch,
     events: VecDeque<Event>,
@@ -67,7 +69,7 @@ pub struct Endpoint {
     operations: u64,
     /// Messages that the program has or that are in the queue, and operations that are not over.
     held: usize,
-    under_way: usize,
+    under_way: operation::UnderWay,
     buffers: traffic::Buffers,
     timers: BinaryHeap<sleep::Timer>,
     rest: sleep::Rest,
@@ -105,13 +107,14 @@ impl Endpoint {
             connections: Table::new(),
             asked: HashMap::new(),
             offered: HashMap::new(),
+            openings: 0,
             traffic: traffic::Traffic::default(),
             scratch: Scratch::default(),
             events: VecDeque::new(),
             outcomes: BTreeMap::new(),
             operations: 0,
             held: 0,
-            under_way: 0,
+            under_way: operation::UnderWay::default(),
             buffers: traffic::Buffers::default(),
             timers: BinaryHeap::new(),
             rest: sleep::Rest::default(),
@@ -183,6 +186,7 @@ impl Endpoint {
             let request = connection.opening.as_mut().and_then(|opening| opening.request.as_mut());
             request.into_iter().for_each(|request| request.party.connection = id);
         }
+        self.openings += 1;
         self.asked.insert(nonce, id);
         self.send_request(id);
         self.schedule(id);

@@ -15,6 +15,48 @@ pub(super) struct Pending {
     pub(super) deadline: Option<u64>,
 }
 
+/// How many operations of an endpoint are not over.
+#[derive(Debug, Default)]
+pub(super) struct UnderWay {
+    all: usize,
+    /// Of these, those whose end the program asks for itself, and those whose success it does not want to know.
+    awaited: usize,
+    silent: usize,
+}
+
+impl UnderWay {
+    #[inline]
+    pub(super) fn begin(&mut self, flags: SendFlags) {
+        self.all += 1;
+        self.awaited += usize::from(flags.contains(SendFlags::AWAITED));
+        self.silent += usize::from(flags.contains(SendFlags::SILENT));
+    }
+
+    #[inline]
+    pub(super) fn end(&mut self, flags: SendFlags) {
+        self.all -= 1;
+        self.awaited -= usize::from(flags.contains(SendFlags::AWAITED));
+        self.silent -= usize::from(flags.contains(SendFlags::SILENT));
+    }
+
+    #[inline]
+    pub(super) fn all(&self) -> usize {
+        self.all
+    }
+
+    /// Whether the program waits for one.
+    #[inline]
+    pub(super) fn is_awaited(&self) -> bool {
+        self.awaited > 0
+    }
+
+    /// Whether nobody wants to know of any.
+    #[inline]
+    pub(super) fn are_silent(&self) -> bool {
+        self.silent == self.all
+    }
+}
+
 /// Which way bytes go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RmaKind {

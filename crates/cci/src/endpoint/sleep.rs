@@ -139,7 +139,7 @@ impl Endpoint {
         let mut stalled = Vec::new();
         for id in self.traffic.listed() {
             let Some(connection) = self.connections.get_mut(*id) else { continue };
-            let taken = connection.channel.as_ref().map_or(0, crate::channel::Channel::taken);
+            let taken = connection.channel.as_mut().map_or(0, crate::channel::Channel::taken);
             if std::mem::replace(&mut connection.out.progress, taken) == taken {
                 stalled.push(*id);
             }

@@ -96,11 +96,12 @@ impl Endpoint {
         let Some(id) = self.connections.insert(clock::monotonic(), connection) else {
             return self.send_datagram(&uri.socket(), refusal.encode(), None);
         };
+        self.openings += 1;
         self.offered.insert(request.nonce, id);
         let mut data = Buffer::of(Vec::new(), request.data.len());
         data.bytes_mut().copy_from_slice(&request.data);
         let (id, attribute, pid) = (RequestId(id), request.attribute, from.pid);
-        self.events.push_back(Event::Requested(Request { id, attribute, data, uri, pid }));
+        self.events.push_back(Event::Requested(Box::new(Request { id, attribute, data, uri, pid })));
     }
 
     fn reply_arrives(&mut self, nonce: Nonce, party: Party, fds: Vec<OwnedFd>, from: Credentials) {
@@ -179,6 +180,7 @@ impl Endpoint {
             Do::SendAck => return self.send_about(id, &Datagram::Ack { nonce }, false),
             Do::Connected => {
                 connection.opening = None;
+                self.openings -= 1;
                 self.schedule(id);
                 connected(Ok(()))
             }
@@ -186,6 +188,7 @@ impl Endpoint {
             Do::TimedOut => connected(Err(Failure::TimedOut)),
             Do::Accepted => {
                 connection.opening = None;
+                self.openings -= 1;
                 self.schedule(id);
                 accepted(Ok(()))
             }
@@ -214,6 +217,7 @@ impl Endpoint {
 
     fn release(&mut self, id: ConnectionId) {
         let Some(connection) = self.connections.remove(id, clock::monotonic()) else { return };
+        self.openings -= usize::from(connection.opening.is_some());
         self.asked.remove(&connection.nonce);
         self.offered.remove(&connection.nonce);
         self.traffic.forget(id);
@@ -258,6 +262,10 @@ impl Endpoint {
     pub(super) fn send_datagram(&mut self, to: &Path, bytes: Vec<u8>, memory_of: Option<ConnectionId>) {
         match self.try_send(to, &bytes, memory_of) {
             Some(Sent::Full) => {
+                // One that waits already is not sent twice where there is so little room.
+                if self.unsent.iter().any(|unsent| unsent.bytes == bytes) {
+                    return;
+                }
                 if self.unsent.len() >= MAX_UNSENT {
                     self.unsent.pop_front();
                 }

@@ -12,7 +12,7 @@ use crate::datagram::Attribute;
 use crate::handshake::{ConnectionEvent as On, ConnectionState as In};
 use crate::header::{ConnectionId, Header, HeaderType};
 use gasworks_os::clock;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 /// Connections that are looked at directly.
 const WATCHED: usize = 4;
@@ -22,10 +22,15 @@ const QUIET: u32 = 64;
 const BATCH: usize = 4;
 /// Connections with something under way that are looked at in a step.
 const LISTED: usize = 4;
+/// How many steps without a message are waited for before these are looked at, and after how many with one they are anyhow. The line that tells of them changes a moment after the peer
+/// has sent its answer, and who asks for it then has the answer later.
+const PATIENCE: u32 = 32;
+const SILENT_PATIENCE: u32 = 4096;
+const BUSY: u32 = 64;
 /// Answers to a peer that wait for room in its ring. An honest one has fewer.
 const MAX_ANSWERS: usize = 64;
 /// Steps from one look at the socket and the clock to the next, and how many are followed by such a look after a datagram has come.
-const CALM: u32 = 1024;
+const CALM: u32 = 4096;
 const EAGER: u32 = 64;
 
 /// Which connections are looked at.
@@ -38,6 +43,10 @@ pub(super) struct Traffic {
     /// Those with something under way, and which is next.
     listed: Vec<ConnectionId>,
     next: usize,
+    /// Whether they are looked at in each step, for some has to wait for room or is waited for; and else after how many steps, with how many messages.
+    is_urgent: bool,
+    patience: u32,
+    busy: u32,
     /// The word of the bits that is taken next.
     word: usize,
     /// Steps until the socket and the clock are looked at, and how many such looks follow each other.
@@ -76,7 +85,34 @@ pub(super) struct Buffers {
 const KEPT_SMALL: usize = 1024;
 const KEPT_LARGE: usize = 16;
 
+/// A payload, without its borrow.
+enum Other {
+    Bytes(Buffer),
+    /// A block's number, and how many bytes of it.
+    Block(u32, usize),
+}
+
+impl Other {
+    fn of(payload: Payload<'_>) -> Self {
+        match payload {
+            Payload::Copy(bytes) => {
+                let mut buffer = Buffer::of(Vec::new(), bytes.len());
+                buffer.bytes_mut().copy_from_slice(bytes);
+                Self::Bytes(buffer)
+            }
+            Payload::Block { index, bytes } => Self::Block(index, bytes.len()),
+        }
+    }
+}
+
 impl Buffers {
+    #[inline]
+    fn copy_of(&mut self, bytes: &[u8]) -> Buffer {
+        let mut buffer = self.get(bytes.len());
+        buffer.bytes_mut().copy_from_slice(bytes);
+        buffer
+    }
+
     #[inline]
     fn get(&mut self, len: usize) -> Buffer {
         let (from, least) =
@@ -112,12 +148,13 @@ impl Endpoint {
         context: u64,
         flags: SendFlags,
     ) -> Result<OperationId, CallError> {
+        let has_buffers = self.has_send_buffers();
         let connection = self.connections.get_mut(to).ok_or(CallError::NoConnection)?;
         let len = parts.iter().fold(0usize, |len, part| len.saturating_add(part.len()));
         if len > connection.max_send {
             return Err(too_long(connection, len));
         }
-        if self.under_way >= self.config.send_buffers {
+        if !has_buffers {
             return Err(CallError::NoRoom);
         }
         let Some(channel) = connection.channel.as_mut().filter(|channel| !channel.is_closed()) else {
@@ -140,11 +177,12 @@ impl Endpoint {
             return Ok(operation);
         };
         connection.out.sent.push_back((sent.number, pending));
-        self.under_way += 1;
+        self.under_way.begin(flags);
         if !connection.out.is_listed {
             connection.out.is_listed = true;
             self.traffic.listed.push(to);
         }
+        self.traffic.is_urgent |= flags.contains(SendFlags::AWAITED);
         if sent.wakes {
             self.signal(to);
         }
@@ -159,7 +197,7 @@ impl Endpoint {
         parts: &[&[u8]],
         mut pending: Pending,
     ) {
-        self.under_way += 1;
+        self.under_way.begin(pending.flags);
         let Some(connection) = self.connections.get_mut(to) else { return };
         let timeout = connection.send_timeout;
         pending.deadline = timeout.map(|timeout| clock::monotonic().saturating_add(nanoseconds(timeout)));
@@ -198,6 +236,7 @@ impl Endpoint {
             connection.out.is_listed = true;
             self.traffic.listed.push(id);
         }
+        self.traffic.is_urgent = true;
     }
 
     /// Ends an operation.
@@ -207,21 +246,17 @@ impl Endpoint {
         pending: Pending,
         result: Result<(), Failure>,
     ) {
-        let Pending { operation, context, flags, .. } = pending;
-        self.under_way = self.under_way.saturating_sub(1);
-        if flags.contains(SendFlags::AWAITED) {
-            self.outcomes.insert(operation, result);
-        } else if !flags.contains(SendFlags::SILENT) || result.is_err() {
-            self.events.push_back(Event::Sent { operation, connection, context, result });
-        }
+        self.under_way.end(pending.flags);
+        end(&mut self.events, &mut self.outcomes, connection, pending, result);
     }
 
     /// Moves everything on by a bounded amount.
     #[inline]
     pub(super) fn step(&mut self) {
-        let mut at = 0;
+        let (mut at, mut is_quiet) = (0, true);
         while let Some((id, quiet)) = self.traffic.watched.get(at).copied() {
             let has_come = self.receive(id);
+            is_quiet &= !has_come;
             if let Some(watched) = self.traffic.watched.get_mut(at).filter(|watched| watched.0 == id) {
                 watched.1 = if has_come { 0 } else { quiet.saturating_add(1) };
                 at += 1;
@@ -230,7 +265,7 @@ impl Endpoint {
         if self.wakeups.ready().is_some_and(|ready| ready.is_any()) || !self.traffic.again.is_empty() {
             self.look_around();
         }
-        if !self.traffic.listed.is_empty() {
+        if !self.traffic.listed.is_empty() && self.traffic.is_time(is_quiet, self.under_way.are_silent()) {
             self.look_after_listed();
         }
         match self.traffic.until_look.checked_sub(1) {
@@ -298,11 +333,20 @@ impl Endpoint {
         }
     }
 
-    /// Takes what has come by a connection, a few messages at most; whether there was anything.
+    /// Takes what has come by a connection, a few messages at most, and completes what these say was taken; whether there was anything.
     #[inline]
     fn receive(&mut self, id: ConnectionId) -> bool {
+        let has_come = self.take_some(id);
+        if has_come {
+            self.end_what_was_taken(id);
+        }
+        has_come
+    }
+
+    #[inline]
+    fn take_some(&mut self, id: ConnectionId) -> bool {
         let Some(connection) = self.connections.get_mut(id) else { return false };
-        let Some(channel) = &mut connection.channel else { return false };
+        let Connection { channel: Some(channel), state, keepalive, .. } = connection else { return false };
         if !channel.waits() {
             if channel.acknowledge() {
                 self.signal(id);
@@ -310,42 +354,27 @@ impl Endpoint {
             return false;
         }
         for _ in 0..BATCH {
-            if !self.receive_one(id) {
-                break;
+            if self.held >= self.config.receive_buffers {
+                return true;
             }
-        }
-        true
-    }
-
-    /// Takes one message, if one has come and the program may have it.
-    #[inline]
-    fn receive_one(&mut self, id: ConnectionId) -> bool {
-        if self.held >= self.config.receive_buffers {
-            return false;
-        }
-        let Some(connection) = self.connections.get_mut(id) else { return false };
-        let Some(channel) = &mut connection.channel else { return false };
-        let (header, payload) = match channel.receive(&mut self.scratch) {
-            Ok(Some(found)) => found,
-            Ok(None) => return false,
-            Err(_) => {
-                self.on(id, On::PeerGone);
-                return false;
-            }
-        };
-        if header.connection != id {
-            return true;
-        }
-        if let Some(keepalive) = &mut connection.keepalive {
-            keepalive.heard = true;
-        }
-        if header.of == HeaderType::Send {
-            let message = match payload {
-                Payload::Copy(bytes) => {
-                    let mut buffer = self.buffers.get(bytes.len());
-                    buffer.bytes_mut().copy_from_slice(bytes);
-                    buffer
+            let (header, payload) = match channel.receive(&mut self.scratch) {
+                Ok(Some(found)) => found,
+                Ok(None) => return true,
+                Err(_) => {
+                    self.on(id, On::PeerGone);
+                    return true;
                 }
+            };
+            if let Some(keepalive) = keepalive {
+                keepalive.heard = true;
+            }
+            if header.of != HeaderType::Send || header.connection != id || *state == In::Accepting {
+                let other = Other::of(payload);
+                self.receive_other(id, header, other);
+                return true;
+            }
+            let bytes = match payload {
+                Payload::Copy(bytes) => self.buffers.copy_of(bytes),
                 Payload::Block { index, bytes } => {
                     let mut buffer = self.buffers.get(bytes.len());
                     bytes.read(buffer.bytes_mut());
@@ -353,30 +382,45 @@ impl Endpoint {
                     buffer
                 }
             };
-            if connection.state == In::Accepting {
-                self.on(id, On::Data);
-            }
             self.held += 1;
-            self.events.push_back(Event::Received(Message { connection: id, bytes: message }));
-            return true;
-        }
-        let block = match payload {
-            Payload::Copy(_) => None,
-            Payload::Block { index, bytes } => Some((index, bytes.len())),
-        };
-        self.receive_other(id, header, block)
-    }
-
-    #[cold]
-    fn receive_other(&mut self, id: ConnectionId, header: Header, block: Option<(u32, usize)>) -> bool {
-        self.on(id, On::Data);
-        match header.of {
-            HeaderType::RmaWrite | HeaderType::RmaRead => self.fragment_arrives(id, header, block),
-            HeaderType::RmaAck => self.fragment_is_over(id, header),
-            HeaderType::Keepalive => self.answer(id, HeaderType::KeepaliveAck, 0, 0),
-            HeaderType::Send | HeaderType::SendAck | HeaderType::KeepaliveAck | HeaderType::Disconnect => {}
+            self.events.push_back(Event::Received(Message { connection: id, bytes }));
         }
         true
+    }
+
+    /// Handles what is no message on a connection that both sides know to be there.
+    #[cold]
+    fn receive_other(&mut self, id: ConnectionId, header: Header, other: Other) {
+        if header.connection != id {
+            return;
+        }
+        self.on(id, On::Data);
+        match (header.of, other) {
+            (HeaderType::Send, Other::Bytes(bytes)) => self.deliver(id, bytes),
+            (HeaderType::Send, Other::Block(index, len)) => {
+                let Some(channel) =
+                    self.connections.get(id).and_then(|connection| connection.channel.as_ref())
+                else {
+                    return;
+                };
+                let mut buffer = self.buffers.get(len);
+                channel.peer_block(index, len).read(buffer.bytes_mut());
+                channel.free(index);
+                self.deliver(id, buffer);
+            }
+            (HeaderType::RmaWrite | HeaderType::RmaRead, Other::Block(index, len)) => {
+                self.fragment_arrives(id, header, index, len);
+            }
+            (HeaderType::RmaWrite | HeaderType::RmaRead, Other::Bytes(_)) => self.on(id, On::PeerGone),
+            (HeaderType::RmaAck, _) => self.fragment_is_over(id, header),
+            (HeaderType::Keepalive, _) => self.answer(id, HeaderType::KeepaliveAck, 0, 0),
+            (HeaderType::SendAck | HeaderType::KeepaliveAck | HeaderType::Disconnect, _) => {}
+        }
+    }
+
+    fn deliver(&mut self, connection: ConnectionId, bytes: Buffer) {
+        self.held += 1;
+        self.events.push_back(Event::Received(Message { connection, bytes }));
     }
 
     /// Sends a header without a payload, before everything that waits.
@@ -392,40 +436,65 @@ impl Endpoint {
     }
 
     fn look_after_listed(&mut self) {
+        let mut is_urgent = self.under_way.is_awaited();
         for _ in 0..LISTED.min(self.traffic.listed.len()) {
-            self.traffic.next =
-                if self.traffic.next >= self.traffic.listed.len() { 0 } else { self.traffic.next };
-            let Some(id) = self.traffic.listed.get(self.traffic.next).copied() else { return };
+            let next = if self.traffic.next >= self.traffic.listed.len() { 0 } else { self.traffic.next };
+            self.traffic.next = next;
+            let Some(id) = self.traffic.listed.get(next).copied() else { return };
             self.look_after(id);
             let is_idle = match self.connections.get_mut(id) {
                 Some(connection) if connection.out.is_idle() => {
                     connection.out.is_listed = false;
                     true
                 }
-                Some(_) => false,
+                Some(connection) => {
+                    is_urgent |= connection.out.has_more();
+                    false
+                }
                 None => true,
             };
-            match self.traffic.listed.get(self.traffic.next) == Some(&id) {
-                true if is_idle => drop(self.traffic.listed.swap_remove(self.traffic.next)),
-                _ => self.traffic.next += 1,
+            // One that is gone has left the list.
+            match self.traffic.listed.get(next) == Some(&id) {
+                true if is_idle => drop(self.traffic.listed.swap_remove(next)),
+                _ => self.traffic.next = next + 1,
             }
         }
+        self.traffic.is_urgent = is_urgent;
     }
 
     /// Completes what the peer has taken, and sends what waits.
     pub(super) fn look_after(&mut self, id: ConnectionId) {
-        let Some(connection) = self.connections.get_mut(id) else { return };
-        let Some(channel) = &connection.channel else { return };
-        let taken = channel.taken();
-        while let Some((_, pending)) = self
-            .connections
-            .get_mut(id)
-            .and_then(|connection| connection.out.sent.pop_front_if(|(number, _)| *number < taken))
+        if let Some(channel) = self.connections.get_mut(id).and_then(|connection| connection.channel.as_mut())
         {
-            self.complete(id, pending, Ok(()));
+            channel.taken();
         }
-        self.push(id);
-        self.finish_transfers(id);
+        self.end_what_was_taken(id);
+        if self.connections.get(id).is_some_and(|connection| connection.out.has_more()) {
+            self.push(id);
+            self.finish_transfers(id);
+        }
+    }
+
+    /// Completes what the peer is known to have taken.
+    #[inline]
+    fn end_what_was_taken(&mut self, id: ConnectionId) {
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        let Connection { channel: Some(channel), out, .. } = connection else { return };
+        let taken = channel.known_taken();
+        while let Some((_, pending)) = out.sent.pop_front_if(|(number, _)| *number < taken) {
+            self.under_way.end(pending.flags);
+            end(&mut self.events, &mut self.outcomes, id, pending, Ok(()));
+        }
+    }
+
+    /// Whether one more operation may be under way.
+    #[inline]
+    pub(super) fn has_send_buffers(&mut self) -> bool {
+        let has = |end: &Self| end.under_way.all() < end.config.send_buffers;
+        has(self) || {
+            self.look_after_listed();
+            has(self)
+        }
     }
 
     /// Sends what waits for room, as far as there is some.
@@ -472,7 +541,7 @@ impl Endpoint {
     /// Fails what is under way on a connection.
     pub(super) fn abort(&mut self, id: ConnectionId) {
         let Some(connection) = self.connections.get_mut(id) else { return };
-        let taken = connection.channel.as_ref().map_or(0, Channel::taken);
+        let taken = connection.channel.as_mut().map_or(0, Channel::taken);
         let out = std::mem::take(&mut connection.out);
         connection.out.is_listed = out.is_listed;
         for (number, pending) in out.sent {
@@ -494,13 +563,35 @@ impl Endpoint {
     fn look_outside(&mut self) {
         let has_come = self.read_socket();
         self.look_at_clock();
-        let traffic = &mut self.traffic;
+        let (traffic, waits) = (&mut self.traffic, self.openings > 0 || !self.unsent.is_empty());
         traffic.eager = if has_come { EAGER } else { traffic.eager.saturating_sub(1) };
-        traffic.until_look = if traffic.eager > 0 { 0 } else { CALM };
+        traffic.until_look = match traffic.eager {
+            0 if waits => EAGER,
+            0 => CALM,
+            _ => 0,
+        };
     }
 }
 
 impl Traffic {
+    /// Whether those with something under way are looked at in this step.
+    #[inline]
+    fn is_time(&mut self, is_quiet: bool, are_silent: bool) -> bool {
+        if self.is_urgent {
+            return true;
+        }
+        if is_quiet || self.busy >= BUSY {
+            self.patience += 1;
+            if self.patience >= if are_silent { SILENT_PATIENCE } else { PATIENCE } {
+                (self.patience, self.busy) = (0, 0);
+                return true;
+            }
+        } else {
+            (self.patience, self.busy) = (0, self.busy + 1);
+        }
+        false
+    }
+
     /// A place for a connection that is to be looked at directly: a free one, or that of one of which nothing has come for long.
     #[expect(clippy::option_option, reason = "no place, a free place, or the place of another")]
     fn place(&self) -> Option<Option<usize>> {
@@ -508,6 +599,22 @@ impl Traffic {
             return Some(None);
         }
         self.watched.iter().position(|(_, quiet)| *quiet >= QUIET).map(Some)
+    }
+}
+
+/// Tells how an operation has ended, in the way that the program wants it told.
+#[inline]
+fn end(
+    events: &mut VecDeque<Event>,
+    outcomes: &mut BTreeMap<OperationId, Result<(), Failure>>,
+    connection: ConnectionId,
+    Pending { operation, context, flags, .. }: Pending,
+    result: Result<(), Failure>,
+) {
+    if flags.contains(SendFlags::AWAITED) {
+        outcomes.insert(operation, result);
+    } else if !flags.contains(SendFlags::SILENT) || result.is_err() {
+        events.push_back(Event::Sent { operation, connection, context, result });
     }
 }
 

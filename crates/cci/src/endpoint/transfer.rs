@@ -140,6 +140,7 @@ impl Endpoint {
         context: u64,
         flags: SendFlags,
     ) -> Result<OperationId, CallError> {
+        let has_buffers = self.has_send_buffers();
         let found = self.connections.get(connection).ok_or(CallError::NoConnection)?;
         let Some(peer) = found.peer.clone().filter(|_| found.is_open()) else {
             return Err(self.not_open(connection));
@@ -152,7 +153,7 @@ impl Endpoint {
         if told > found.max_send {
             return Err(CallError::TooLong { len: told, most: found.max_send });
         }
-        if self.under_way >= self.config.send_buffers {
+        if !has_buffers {
             return Err(CallError::NoRoom);
         }
         let has_transfers = found.out.has_transfers();
@@ -165,7 +166,7 @@ impl Endpoint {
         let moved =
             !is_behind && self.move_alone(&peer, kind, local, (remote.0.registration, extent), remote.1, len);
         self.operations += 1;
-        self.under_way += 1;
+        self.under_way.begin(flags);
         let operation = OperationId(self.operations);
         let pending = Pending { operation, context, flags, deadline };
         let message = message.map(<[&[u8]]>::concat);
@@ -416,10 +417,10 @@ impl Endpoint {
     }
 
     /// A fragment has come, in a block of the peer's: moves its bytes, and says how that went.
-    pub(super) fn fragment_arrives(&mut self, id: ConnectionId, header: Header, block: Option<(u32, usize)>) {
-        let Some(connection) = self.connections.get(id) else { return };
-        let Some((channel, (index, len))) = connection.channel.as_ref().zip(block) else {
-            return self.on(id, On::PeerGone);
+    pub(super) fn fragment_arrives(&mut self, id: ConnectionId, header: Header, index: u32, len: usize) {
+        let Some(channel) = self.connections.get(id).and_then(|connection| connection.channel.as_ref())
+        else {
+            return;
         };
         let bytes = channel.peer_block(index, len);
         let (Some(line), Some(payload)) = (bytes.slice(0, LINE), bytes.slice(LINE, len.saturating_sub(LINE)))
@@ -491,7 +492,7 @@ impl Endpoint {
     /// Completes transfers of which all fragments, and the message, are over.
     pub(super) fn finish_transfers(&mut self, id: ConnectionId) {
         while let Some(connection) = self.connections.get_mut(id) {
-            let taken = connection.channel.as_ref().map_or(0, crate::channel::Channel::taken);
+            let taken = connection.channel.as_mut().map_or(0, crate::channel::Channel::taken);
             let transfers = &mut connection.out.transfers;
             let Some(at) = transfers.iter().position(|transfer| transfer.is_over(taken)) else { return };
             let Transfer { pending, failed, .. } = transfers.remove(at);

@@ -13,6 +13,9 @@
 //! - gascount.1: every call is passed on unchanged to the system's allocator.
 #![allow(unsafe_code)]
 
+#[path = "gascount/connected.rs"]
+mod connected;
+
 use anyhow::{Context, Result, bail, ensure};
 use gasworks::{
     Agent, Config, GlobalPtr, Job, Landed, LongRequest, MediumRequest, Par, ParSync, Payload, Reply, Request,
@@ -154,6 +157,15 @@ fn wait<M: ThreadMode>(
     agent.wait_until(|| counter.load(Ordering::Relaxed) >= wanted)
 }
 
+/// Operations of connected endpoints.
+fn connected_endpoints(kind: &str, payload: &[u8], number: usize, times: u64) -> Result<()> {
+    let mut counts = Vec::new();
+    connected::run(kind, payload, number, times, || counts.push(ALLOCATOR.made.load(Ordering::Relaxed)))?;
+    let [before, after] = counts[..] else { bail!("the operations were not counted") };
+    println!("allocations {}", after - before);
+    Ok(())
+}
+
 fn run() -> Result<()> {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let [operation, times] = &words[..] else { bail!("wanted: gascount OPERATION N") };
@@ -176,6 +188,7 @@ fn run() -> Result<()> {
             Some(kind) => return by_messages(kind, times),
             None => return collectives(kind, payload, times),
         },
+        Some(("cci", kind)) => return connected_endpoints(kind, payload, bytes, times),
         Some(("meet", kind @ ("job" | "team"))) => return barriers(kind == "team", bytes as u32, times),
         _ => {}
     }
