@@ -115,8 +115,11 @@ impl Directory {
                 Some(of_process) => make(of_process, false)? && make(&path, false)?,
                 None => make(&path, false)?,
             };
-            if !are_there && attempts < most {
-                continue;
+            if !are_there {
+                if attempts < most {
+                    continue;
+                }
+                return Err(failed("make directory", &path)(ErrorKind::NotFound.into()));
             }
             match lock(&path, true, File::try_lock) {
                 Ok(Some(_lock)) => {
@@ -333,6 +336,15 @@ mod tests {
         assert_eq!(found(&base, false), [(7, 0, true)]);
         drop(second);
         assert_eq!(fs::read_dir(&base).expect("the base stays").count(), 0);
+    }
+
+    /// The system says of places in `/proc` that they are not there, as it does of what another process has just removed.
+    #[test]
+    fn where_no_directory_can_be_made_there_is_none() {
+        for made in [Directory::create("/proc/cci", 7, 1), Directory::create_next("/proc/cci", 7)] {
+            let error = made.expect_err("no directory").to_string();
+            assert!(error.starts_with("cannot make directory \"/proc/cci/7/"), "{error}");
+        }
     }
 
     /// As after a process that was killed: its files are there, and nobody holds the lock.
