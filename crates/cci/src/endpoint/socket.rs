@@ -208,8 +208,10 @@ impl Endpoint {
     }
 
     fn close(&mut self, id: ConnectionId) {
-        let Some(connection) = self.connections.get(id) else { return };
-        if let Some(channel) = &connection.channel {
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        if let Some(channel) = &mut connection.channel {
+            // Nobody looks at the connection again: what this side has taken, the peer has to know before it finds it closed.
+            channel.acknowledge();
             channel.close();
             self.signal(id);
         }

@@ -213,3 +213,15 @@ fn many_clients_are_served() {
     }
     assert!(rounds.len() == CLIENTS && rounds.values().all(|round| *round == 20));
 }
+
+/// A message that a program has is delivered, also where the program closes the connection before it does anything else.
+#[test]
+fn who_has_a_message_and_closes_the_connection_has_it() {
+    let mut pair = Pair::new();
+    pair.send(CLIENT, b"bye", 7);
+    let message = pair.message(SERVER);
+    let id = pair.ids[SERVER];
+    pair.ends[SERVER].disconnect(id).expect("closed");
+    pair.ends[SERVER].give_back(message);
+    assert_eq!(pair.ends(CLIENT, 7), Ok(()));
+}
