@@ -312,8 +312,21 @@ impl Endpoint {
                 }
                 None => self.traffic.watched.push((id, 0)),
             }
-        } else if !channel.arm() {
+        } else {
+            self.announce(id);
+        }
+    }
+
+    /// Has a connection be announced when something comes. Nobody looks at it until then, so the peer learns now what was taken.
+    fn announce(&mut self, id: ConnectionId) {
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        let Some(channel) = &mut connection.channel else { return };
+        let (wakes, has_come) = (channel.acknowledge(), !channel.arm());
+        if has_come {
             self.traffic.again.push_back(id);
+        }
+        if wakes {
+            self.signal(id);
         }
     }
 
@@ -328,9 +341,7 @@ impl Endpoint {
     fn unwatch(&mut self, id: ConnectionId) {
         let Some(connection) = self.connections.get_mut(id) else { return };
         connection.is_watched = false;
-        if connection.channel.as_ref().is_some_and(|channel| !channel.arm()) {
-            self.traffic.again.push_back(id);
-        }
+        self.announce(id);
     }
 
     /// Takes what has come by a connection, a few messages at most, and completes what these say was taken; whether there was anything.

@@ -225,3 +225,37 @@ fn who_has_a_message_and_closes_the_connection_has_it() {
     pair.ends[SERVER].give_back(message);
     assert_eq!(pair.ends(CLIENT, 7), Ok(()));
 }
+
+/// Of many connections only a few are looked at directly. The others' messages are acknowledged as soon.
+#[test]
+fn a_message_is_acknowledged_however_many_connections_there_are() {
+    const POLLS: usize = 50_000;
+    let mut pair = Pair::new();
+    let uri = pair.ends[SERVER].uri().to_string();
+    let mut ids = Vec::new();
+    for _ in 0..20 {
+        ids.push(pair.ends[CLIENT].connect(&uri, b"", Attribute::ReliableOrdered, 0, None).expect("asked"));
+        let (_, Event::Requested(request)) = pair.next() else { panic!("no request") };
+        pair.ends[SERVER].accept(request.id, 0).expect("accepted");
+        let (_, Event::Connected { result: Ok(()), .. }) = pair.next() else { panic!("no connection") };
+        let (_, Event::Accepted { result: Ok(()), .. }) = pair.next() else { panic!("not accepted") };
+    }
+    for id in ids {
+        pair.ids[CLIENT] = id;
+        pair.send(CLIENT, b"x", 7);
+        let (mut messages, mut ends) = (0, 0);
+        for _ in 0..POLLS {
+            if let Some(event) = pair.ends[SERVER].event().expect("no error") {
+                let Event::Received(message) = event else { panic!("{event:?}") };
+                messages += 1;
+                pair.ends[SERVER].give_back(message);
+            }
+            if let Some(event) = pair.ends[CLIENT].event().expect("no error") {
+                assert!(matches!(event, Event::Sent { context: 7, result: Ok(()), .. }), "{event:?}");
+                ends += 1;
+                break;
+            }
+        }
+        assert_eq!((messages, ends), (1, 1));
+    }
+}
