@@ -122,6 +122,7 @@ pub const NOT_UNDER_ASAN: &[&str] = &[
     "gasworks-launch",
     "gasworks-perf",
     "gasworks-sock-capi",
+    "gasworks-cci-capi",
     "gasworks-ugni-sim-capi",
     "gasworks-tools-capi",
     "gasworks-capi-seq",
