@@ -1,5 +1,5 @@
 //! Lays out the C interface as an installation has it: the headers, and for each conduit and thread mode a library of one
-//! object that exports public names alone; so, too, those of the tools and of the socket engine.
+//! object that exports public names alone; so, too, those of the tools, of the socket engine and of CCI.
 
 use crate::world::{OPTIMISED, optimised};
 use anyhow::{Context, Result, ensure};
@@ -23,7 +23,8 @@ pub fn built() -> PathBuf {
 
 /// When something was changed last of what [`lay_out`] reads but the licences, this program among it.
 pub fn changed(built: &Path) -> Result<SystemTime> {
-    let mut all = vec![std::env::current_exe().context("this program")?, built.join(TOOLS), built.join(SOCK)];
+    let mut all = vec![std::env::current_exe().context("this program")?];
+    all.extend([TOOLS, SOCK, CCI].map(|archive| built.join(archive)));
     all.extend(MODES.map(|(mode, _)| built.join(archive(mode))));
     all.extend(HEADERS.map(headers));
     all.iter().try_fold(SystemTime::UNIX_EPOCH, |last, path| Ok(last.max(newest(path)?)))
@@ -40,8 +41,11 @@ const TOOLS: &str = "libgasworks_tools.a";
 /// The socket engine as cargo builds it.
 const SOCK: &str = "libgasworks_sock.a";
 
+/// CCI as cargo builds it.
+const CCI: &str = "libcci.a";
+
 /// The packages that have headers.
-const HEADERS: [&str; 3] = ["capi", "tools-capi", "sock-capi"];
+const HEADERS: [&str; 4] = ["capi", "tools-capi", "sock-capi", "cci-capi"];
 
 fn headers(package: &str) -> PathBuf {
     crate::root().join(format!("crates/{package}/include"))
@@ -77,6 +81,7 @@ pub fn lay_out(
         (TOOLS, "seq", "gasnet_tools-seq"),
         (TOOLS, "par", "gasnet_tools-par"),
         (SOCK, "par", "gasworks_sock"),
+        (CCI, "par", "cci"),
     ] {
         let object = Object::of(&built.join(archive), &lib, mode, &mut run)?;
         object.libraries(library, None, &mut run)?;

@@ -20,7 +20,7 @@ pub const SHARED: &str = "gasworks";
 /// headers.
 pub const INTERFACE: u32 = 2;
 /// What public names begin with. By the last, configuration scripts look for the library.
-const PUBLIC: [&str; 5] = ["gex_", "gasnet_", "gasnett_", "gasworks_", "gasnetc_AMPoll"];
+const PUBLIC: [&str; 6] = ["gex_", "gasnet_", "gasnett_", "gasworks_", "cci_", "gasnetc_AMPoll"];
 
 /// The symbol by which an object links only with the library of its conduit and mode.
 pub fn linked_name(conduit: &str, mode: &str) -> String {

@@ -15,6 +15,8 @@ fn spawner(conduit: &str) -> &'static str {
 /// The modes of the tools alone, and what is defined for them.
 const TOOLS: [(&str, &str); 2] =
     [("seq", "-DGASNETT_THREAD_SINGLE=1"), ("par", "-D_REENTRANT -DGASNETT_THREAD_SAFE=1")];
+/// The packages that describe their libraries to pkg-config themselves, and the libraries.
+const PACKAGES: [(&str, &str); 2] = [("sock-capi", "gasworks_sock"), ("cci-capi", "cci")];
 /// Ways to start jobs that clients ask about.
 const SPAWNERS: [&str; 4] = ["FORK", "PMI", "MPI", "SSH"];
 /// Compilers, and what else is in the variables of clients.
@@ -84,13 +86,15 @@ pub fn write(staged: &Path, prefix: &Path, conduits: &[&str]) -> Result<()> {
         };
         client.write(staged, prefix, &release)?;
     }
-    sockets(staged, prefix)?;
+    for (package, library) in PACKAGES {
+        described(staged, prefix, package, library)?;
+    }
     package(staged, prefix, conduits)
 }
 
-/// Writes pkg-config's file of the socket engine, from the template of its package.
-fn sockets(staged: &Path, prefix: &str) -> Result<()> {
-    let template = crate::root().join("crates/sock-capi/gasworks_sock.pc.in");
+/// Writes pkg-config's file of a library, from the template of its package.
+fn described(staged: &Path, prefix: &str, package: &str, library: &str) -> Result<()> {
+    let template = crate::root().join(format!("crates/{package}/{library}.pc.in"));
     let text =
         std::fs::read_to_string(&template).with_context(|| format!("reading {}", template.display()))?;
     let mut text = text.replace("@prefix@", prefix).replace("@version@", env!("CARGO_PKG_VERSION"));
@@ -101,7 +105,7 @@ fn sockets(staged: &Path, prefix: &str) -> Result<()> {
             text = text.replace(&format!("-L{folder}"), &format!("-L\"{folder}\""));
         }
     }
-    let to = staged.join("lib/pkgconfig/gasworks_sock.pc");
+    let to = staged.join(format!("lib/pkgconfig/{library}.pc"));
     std::fs::write(&to, text).with_context(|| format!("writing {}", to.display()))
 }
 

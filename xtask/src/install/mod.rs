@@ -95,8 +95,8 @@ pub struct InstallArgs {
 /// What is built from the sources.
 const PROGRAMS: [&str; 2] = ["gasrun", "gasperf"];
 /// The packages that are built for it.
-const PACKAGES: [&str; 8] =
-    ["launch", "perf", "man", "capi-seq", "capi-parsync", "capi-par", "tools-capi", "sock-capi"];
+const PACKAGES: [&str; 9] =
+    ["launch", "perf", "man", "capi-seq", "capi-parsync", "capi-par", "tools-capi", "sock-capi", "cci-capi"];
 /// What is installed where somebody asks for it.
 const EXTRAS: [&str; 1] = [NIC];
 /// The software NIC, and the package that is built for it.

@@ -42,6 +42,7 @@ pub fn rows() -> Vec<Row> {
         Row::new("install/c/readme", readme),
         Row::new("install/c/pkg-config", pkg_config),
         Row::new("install/c/sockets", sockets),
+        Row::new("install/c/cci", connected),
         Row::new("install/c/make", make),
         Row::new("install/c/configured", configured),
         Row::new("install/c/variables", variables),
@@ -171,6 +172,30 @@ fn sockets(world: &World, log: &Log) -> Result<()> {
         let ended = log.run_ok(&typed(prefix, &dir, &build))?;
         ensure!(ended.output.contains("all is well"), "the program says something else");
         let is_shared = ended.output.contains("libgasworks_sock.so.");
+        ensure!(is_shared != more.is_empty(), "it was linked with the library of the other kind");
+    }
+    Ok(())
+}
+
+/// The key-value server in C, linked with CCI's library of either kind, and from an installation that was moved; and its clients.
+fn connected(world: &World, log: &Log) -> Result<()> {
+    let (prefix, dir) = (installed(world, log)?, world.scratch("install/c/cci")?);
+    copy(&crate::root().join("examples/c/kv.c"), &dir.join("kv.c"))?;
+    let moved = dir.join("moved");
+    for folder in ["include", "lib"] {
+        copy_tree(&prefix.join(folder), &moved.join(folder))?;
+    }
+    let shared = "-L$P/lib/gasworks -Wl,-rpath,$P/lib/gasworks";
+    for (prefix, more) in [(&prefix, ""), (&moved, ""), (&moved, shared)] {
+        let build = format!(
+            "cc -std=c99 -pedantic -D_GNU_SOURCE -Wall -Wextra -Werror $(pkg-config --define-prefix --cflags cci) kv.c -o kv {more} \
+             $(pkg-config --define-prefix --libs cci); ldd kv; ./kv serve >address & \
+             until [ -s address ]; do sleep 0.01; done; \
+             ./kv $(cat address) put colour blue; ./kv $(cat address) get colour; ./kv $(cat address) stop; wait $!; rm address"
+        );
+        let ended = log.run_ok(&typed(prefix, &dir, &build))?;
+        ensure!(ended.output.lines().any(|line| line == "blue"), "the server has not kept the value");
+        let is_shared = ended.output.contains("libcci.so.");
         ensure!(is_shared != more.is_empty(), "it was linked with the library of the other kind");
     }
     Ok(())
