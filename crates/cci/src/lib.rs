@@ -8,13 +8,18 @@
 //!
 //! And what it goes by:
 //! - [`directory`]: an endpoint's files, and whether it is alive.
-//! - [`channel`]: the memory of a connection.
+//! - [`channel`]: the memory of a connection; [`registration`]: memory that peers read and write.
+//!
+//! And what programs use:
+//! - [`endpoint`]: endpoints, their events, messages and transfers.
+//! - [`futures`]: the same for tasks.
 
 #[allow(unsafe_code)]
 pub mod channel;
 pub mod datagram;
 pub mod directory;
 pub mod endpoint;
+pub mod futures;
 pub mod handshake;
 pub mod header;
 #[allow(unsafe_code)]

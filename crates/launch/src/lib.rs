@@ -10,9 +10,11 @@
 //!   rank 0; `guardian` and `sweep`: nothing is left behind.
 //! - [`gasnetrun`]: GASNet's launchers, which are this program under other names.
 //! - `hosts`: which ranks run where; `remote`: agents, and what they and `gasrun` say to each other.
+//! - `endpoints`: the endpoints of this machine.
 //! - `inspect`: how the ranks of a running job stand; `observe`: what the ranks count and record.
 #![deny(missing_docs)]
 
+mod endpoints;
 pub mod gasnetrun;
 #[allow(unsafe_code)]
 mod guardian;
@@ -76,23 +78,19 @@ pub fn main() -> ExitCode {
             _ => ExitCode::SUCCESS,
         };
     }
-    if let Some(job) = &options.inspect {
-        return match inspect::ask::ask(job) {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(e) => {
-                gasworks_os::say(&format!("gasrun: {e:#}"));
-                ExitCode::FAILURE
-            }
-        };
-    }
-    if options.agent {
-        return match job::run_agent() {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(e) => {
-                gasworks_os::say(&format!("gasrun: {e:#}"));
-                ExitCode::FAILURE
-            }
-        };
+    let instead = match (&options.inspect, &options.endpoints, options.agent) {
+        (Some(job), ..) => Some(inspect::ask::ask(job)),
+        (None, Some(base), _) => Some(endpoints::list(base.as_deref())),
+        (None, None, true) => Some(job::run_agent()),
+        (None, None, false) => None,
+    };
+    match instead {
+        None => {}
+        Some(Ok(())) => return ExitCode::SUCCESS,
+        Some(Err(e)) => {
+            gasworks_os::say(&format!("gasrun: {e:#}"));
+            return ExitCode::FAILURE;
+        }
     }
     match template::start(&options) {
         Ok(None) => {}

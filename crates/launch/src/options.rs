@@ -102,6 +102,11 @@ pub struct Options {
     #[arg(long, value_name = "JOB")]
     pub inspect: Option<String>,
 
+    /// Print the endpoints of this machine by which processes connect, whether they are alive, and end. DIR is the directory that
+    /// they lie in; without it those are listed that lie where endpoints do by default.
+    #[arg(long, value_name = "DIR", num_args = 0..=1)]
+    pub endpoints: Option<Option<String>>,
+
     /// Print the table of settings and end.
     #[arg(long)]
     pub env: bool,
@@ -111,7 +116,7 @@ pub struct Options {
     pub verbose: bool,
 
     /// The program that each rank runs, and its arguments.
-    #[arg(value_name = "PROGRAM", required_unless_present_any = ["env", "inspect", "agent"], trailing_var_arg = true)]
+    #[arg(value_name = "PROGRAM", required_unless_present_any = ["env", "inspect", "endpoints", "agent"], trailing_var_arg = true)]
     pub program: Vec<OsString>,
 }
 

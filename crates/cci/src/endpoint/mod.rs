@@ -39,7 +39,7 @@ use gasworks_os::memfd::MemFd;
 use gasworks_os::{clock, random};
 use gasworks_sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::collections::{BTreeMap, BinaryHeap, HashMap, VecDeque};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::time::Duration;
 
 /// An endpoint: an address at which processes of this host connect, and from which this one does.
@@ -331,6 +331,11 @@ impl Endpoint {
         self.connections.get(connection).map(|found| found.attribute).ok_or(CallError::NoConnection)
     }
 
+    /// Whether one more message or transfer may be under way.
+    pub fn has_room(&mut self) -> bool {
+        self.has_send_buffers()
+    }
+
     /// How many connections there are, in whatever state.
     pub fn connections(&self) -> usize {
         self.connections.len()
@@ -346,6 +351,12 @@ impl Endpoint {
             mark: std::ptr::from_ref(&*self.mark).addr() as u64,
             marked: bytemuck::cast(self.mark.each_ref().map(|word| word.load(Relaxed))),
         }
+    }
+}
+
+impl AsRawFd for Endpoint {
+    fn as_raw_fd(&self) -> RawFd {
+        self.as_fd().as_raw_fd()
     }
 }
 

@@ -3,6 +3,7 @@
 mod connecting;
 mod messages;
 mod sleeping;
+mod tasks;
 mod transfers;
 
 use gasworks_cci::datagram::Attribute;

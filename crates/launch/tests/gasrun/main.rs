@@ -5,6 +5,7 @@
 #![allow(clippy::disallowed_methods)] // a hostile rank does not go through the table of settings
 
 mod cases;
+mod endpoints;
 mod foreign;
 mod harness;
 mod hosts;
@@ -26,7 +27,15 @@ fn main() -> ExitCode {
 }
 
 fn table() -> Vec<gasworks_testkit::Case> {
-    let plain = [cases::CASES, foreign::CASES, hosts::CASES, observe::CASES, inspect::CASES, harness::CASES];
+    let plain = [
+        cases::CASES,
+        endpoints::CASES,
+        foreign::CASES,
+        hosts::CASES,
+        observe::CASES,
+        inspect::CASES,
+        harness::CASES,
+    ];
     let needy = [cases::WITH_NEEDS, foreign::WITH_NEEDS, hosts::WITH_NEEDS, observe::WITH_NEEDS];
     let needy = needy.into_iter().flat_map(entries_with_needs);
     plain.into_iter().flat_map(entries).chain(needy).collect()
