@@ -14,11 +14,11 @@ use crate::header::{HEADER_LEN, Header, HeaderType};
 use gasworks_os::memfd::{self, Mapping, MemFd};
 use gasworks_shmem::blocks::Blocks;
 use gasworks_shmem::eventcount::EventCount;
+use gasworks_shmem::flag::Flag;
 use gasworks_shmem::inbox::{self, Block, Control, Cursor, Damage, Inbox, Line, Slot};
 use gasworks_shmem::view::{self, Place, Shared};
 use gasworks_sync::VolatileSlice;
 use gasworks_sync::atomic::AtomicU32;
-use gasworks_sync::ord;
 use std::os::fd::{AsFd, OwnedFd};
 use thiserror::Error;
 
@@ -58,7 +58,7 @@ pub struct Half {
     control: Place<Control>,
     slots: Place<Slot>,
     flags: Place<AtomicU32>,
-    closed: Place<AtomicU32>,
+    closed: Place<Flag>,
     acknowledged: Place<EventCount>,
     mapping: Mapping,
 }
@@ -113,7 +113,7 @@ impl Half {
     }
 
     #[inline]
-    fn closed(&self) -> Option<&AtomicU32> {
+    fn closed(&self) -> Option<&Flag> {
         // SAFETY: channel.1: the word lies in the mapping, which is borrowed with this half.
         unsafe { self.closed.get() }.first()
     }
@@ -418,15 +418,14 @@ impl Channel {
     /// Says that this side sends no more, and receives no more.
     pub fn close(&self) {
         if let Some(closed) = self.own.closed() {
-            // Release: what was sent before is there for whoever finds that it was all.
-            closed.store(1, ord!("channel.close", Release));
+            closed.set();
         }
     }
 
     /// Whether the peer has closed the connection. What it sent before is there.
     #[inline]
     pub fn is_closed(&self) -> bool {
-        self.peer.closed().is_none_or(|closed| closed.load(ord!("channel.is_closed", Acquire)) != 0)
+        self.peer.closed().is_none_or(|closed| closed.is_set())
     }
 }
 

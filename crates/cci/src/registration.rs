@@ -8,9 +8,9 @@ use crate::datagram::RegistrationId;
 use bitflags::bitflags;
 use gasworks_os::memfd::{self, Mapping, MemFd, Published};
 use gasworks_os::{OsError, Result};
-use gasworks_shmem::view;
+use gasworks_shmem::{entry, view};
 use gasworks_sync::atomic::AtomicU64;
-use gasworks_sync::{RawSlice, VolatileSlice, ord};
+use gasworks_sync::{RawSlice, VolatileSlice};
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
@@ -143,8 +143,8 @@ impl Registrations {
         &self.file
     }
 
-    fn entry(&self, index: u32) -> Option<&[AtomicU64]> {
-        view::slice(self.table.bytes(), 8 * ENTRY * index as usize, ENTRY)
+    fn entry(&self, index: u32) -> Option<&[AtomicU64; 3]> {
+        view::slice(self.table.bytes(), 8 * ENTRY * index as usize, ENTRY)?.first_chunk()
     }
 
     /// Registers memory; `None` if there are too many registrations.
@@ -161,11 +161,7 @@ impl Registrations {
         let generation = self.places[index as usize].0;
         let in_file = if memory.file().is_some() { IN_FILE } else { 0 };
         let first = u64::from(generation) << 32 | TAKEN | in_file | u64::from(rights.bits());
-        let [state, at, bytes, _] = self.entry(index)? else { return None };
-        // Release, each: who sees a word has seen that the first was zero before it, or sees the new first one (`Peers::find`).
-        at.store(address, ord!("registration.address", Release));
-        bytes.store(len, ord!("registration.len", Release));
-        state.store(first, ord!("registration.add", Release));
+        entry::publish(self.entry(index)?, first, [address, len]);
         self.places[index as usize].1 = Some((memory, rights));
         Some(RmaHandle { tag: self.tag, registration: RegistrationId { index, generation }, len })
     }
@@ -174,8 +170,7 @@ impl Registrations {
     pub(crate) fn remove(&mut self, handle: RmaHandle) -> Option<Memory> {
         self.find(handle)?;
         let RegistrationId { index, .. } = handle.registration;
-        let [state, ..] = self.entry(index)? else { return None };
-        state.store(0, ord!("registration.remove", Release));
+        entry::withdraw(self.entry(index)?);
         let place = &mut self.places[index as usize];
         place.0 = place.0.wrapping_add(1);
         self.free.push(index);
@@ -219,10 +214,8 @@ impl PeerRegistrations {
     /// What a handle names; `None` if it is no registration of the peer's, or not any more.
     pub(crate) fn find(&self, RegistrationId { index, generation }: RegistrationId) -> Option<Extent> {
         let first = ENTRY * index as usize;
-        let word = |at| self.table.load(first + at);
-        // Each load acquires, so that the first word, read again, is not older than the others.
-        let (state, address, len) = (word(0)?, word(1)?, word(2)?);
-        let is_it = state & TAKEN != 0 && (state >> 32) as u32 == generation && word(0)? == state;
+        let (state, [address, len]) = entry::read(|at| self.table.load(first + at))?;
+        let is_it = state & TAKEN != 0 && (state >> 32) as u32 == generation;
         let rights = RmaRights::from_bits_truncate(state as u32);
         is_it.then_some(Extent { address, len, rights, in_file: state & IN_FILE != 0 })
     }

@@ -55,12 +55,14 @@ impl EventCount {
         self.word.load(ord!("eventcount.events", Acquire)) & !ARMED
     }
 
-    /// Asks to be woken by the next event; how many there were before. If that is one too many, do not sleep.
+    /// Asks to be woken by the next event; how many there were before. If that is one too many, do not sleep. What was done before these events is there, so that who
+    /// waits for something that events announce may look at that in place of the number.
     #[inline]
     #[must_use = "an event may have come"]
     pub fn arm(&self) -> u64 {
-        // Release: the bell's ticket was taken before, for whoever finds the bit.
-        let before = self.word.fetch_or(ARMED, ord!("eventcount.arm", Release));
+        // Release: the bell's ticket was taken before, for whoever finds the bit. Acquire: what the counters of earlier events did, which did not find the bit, is there for who
+        // looks now and then sleeps.
+        let before = self.word.fetch_or(ARMED, ord!("eventcount.arm", AcqRel));
         kill_point!("eventcount.arm.armed");
         before & !ARMED
     }

@@ -12,6 +12,8 @@
 //! - [`eventcount`]: counting events so that whoever sleeps until the next is woken.
 //! - [`doorbell`]: waking a rank that sleeps.
 //! - [`ready`]: which of many queues may have something.
+//! - [`flag`]: a flag that one process sets once.
+//! - [`entry`]: an entry of a table that others only read.
 //! - [`barrier`]: the barrier of the ranks that share memory.
 //! - [`board`]: what members of a team post for each other in short collectives.
 //! - [`view`]: typed views of a mapping: the one place with unsafe code.
@@ -22,7 +24,9 @@ pub mod blocks;
 pub mod board;
 pub mod credit;
 pub mod doorbell;
+pub mod entry;
 pub mod eventcount;
+pub mod flag;
 #[allow(unsafe_code)]
 pub mod inbox;
 #[allow(unsafe_code)]

@@ -7,10 +7,12 @@
 //! # Protocol
 //! - ready.1: a sender makes its message visible, sets its queue's bit, then the bit of the word that it is in. The receiver takes words in the other order,
 //!   summary first, and looks at a queue after it has taken its bit. So a message is found after its bit was taken, or the bit is set again.
-//! - ready.2: who sets a bit rings the receiver's bell afterwards. A receiver that wants to sleep takes a ticket first and looks here last (eventcount.1).
+//! - ready.2: who sets a bit rings the receiver's bell afterwards. A receiver that wants to sleep takes a ticket first and asks [`Ready::may_sleep`] last (eventcount.1). Of the two,
+//!   each behind a fence, one comes first: the sender finds the ticket, or the receiver the bit. The sender may have been asked long before that ticket.
 //! - ready.3: bits are hints. Any of them may be set, and one that a hostile sender has taken away delays a message until the receiver looks without a hint.
 
 use gasworks_sync::atomic::{AtomicU64, Ordering::Relaxed};
+use gasworks_sync::atomic::{fence, fence_behind_rmw};
 use gasworks_sync::{kill_point, ord};
 
 /// Bits of a word.
@@ -51,6 +53,8 @@ impl<'a> Ready<'a> {
         // Release: the bit is there for whoever takes the summary's.
         summary.fetch_or(1 << (word % BITS), ord!("ready.summary", Release));
         kill_point!("ready.set.summary");
+        // SeqCst: see `may_sleep`.
+        fence_behind_rmw(ord!("ready.set_fence", SeqCst));
     }
 
     /// Whether some queue may have something.
@@ -58,6 +62,14 @@ impl<'a> Ready<'a> {
     pub fn is_any(&self) -> bool {
         // Relaxed: who takes the bits acquires what they say.
         self.summary.iter().any(|word| word.load(Relaxed) != 0)
+    }
+
+    /// Whether the receiver, which has taken a ticket of its bell, may sleep: no queue may have anything, or the bell rings for it.
+    #[cold]
+    pub fn may_sleep(&self) -> bool {
+        // SeqCst: the ticket comes before this fence, and a sender's bit before its own. If the sender's comes first, the bit is found here; else the sender finds the ticket.
+        fence(ord!("ready.sleep_fence", SeqCst));
+        !self.is_any()
     }
 
     /// Takes the bits that are set of one word, the next from `from` on, round and round: the number of the word and its bits. To be called until it finds none; the
@@ -77,9 +89,12 @@ impl<'a> Ready<'a> {
                 self.summary[index].fetch_and(!bit, ord!("ready.take", Acquire));
                 kill_point!("ready.take.summary");
                 let word = index * BITS + bit.trailing_zeros() as usize;
+                // Where the bits were taken with an earlier bit of the summary, their line is not written for nothing.
+                let Some(bits) = self.words.get(word).filter(|bits| bits.load(Relaxed) != 0) else {
+                    continue;
+                };
                 // Acquire: the messages that came before the bits are there.
-                let bits =
-                    self.words.get(word).map_or(0, |word| word.swap(0, ord!("ready.take.bits", Acquire)));
+                let bits = bits.swap(0, ord!("ready.take.bits", Acquire));
                 if bits != 0 {
                     return Some((word, bits));
                 }

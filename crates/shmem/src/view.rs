@@ -7,7 +7,7 @@
 
 use core::ptr::NonNull;
 
-use crate::{barrier::Meeting, board::Cell, doorbell::Doorbell, eventcount::EventCount, inbox};
+use crate::{barrier::Meeting, board::Cell, doorbell::Doorbell, eventcount::EventCount, flag::Flag, inbox};
 use gasworks_sync::VolatileSlice;
 use gasworks_sync::atomic::{AtomicU32, AtomicU64};
 
@@ -30,6 +30,8 @@ unsafe impl Shared for inbox::Slot {}
 unsafe impl Shared for inbox::Control {}
 // SAFETY: view.1: repr(C), one atomic; the padding behind it is never read.
 unsafe impl Shared for Doorbell {}
+// SAFETY: view.1: repr(transparent) over one atomic integer; any value of it is a flag that is set or not.
+unsafe impl Shared for Flag {}
 // SAFETY: view.1: repr(C), atomics alone; the padding behind them is never read.
 unsafe impl Shared for Meeting {}
 // SAFETY: view.1: repr(C), atomics alone, every word of it declared.

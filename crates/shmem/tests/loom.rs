@@ -8,6 +8,8 @@
 mod barrier;
 #[path = "loom/board.rs"]
 mod board;
+#[path = "loom/connection.rs"]
+mod connection;
 
 use gasworks_shmem::blocks::{Blocks, Stock};
 use gasworks_shmem::credit::{Credits, Owed};

@@ -265,7 +265,7 @@ impl Endpoint {
             }
             self.look_after(id);
         }
-        if self.traffic.is_pending() || self.wakeups.ready().is_some_and(|ready| ready.is_any()) {
+        if self.traffic.is_pending() || self.wakeups.ready().is_some_and(|ready| !ready.may_sleep()) {
             self.step();
         }
         self.set_alarm()
