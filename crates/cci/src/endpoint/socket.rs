@@ -30,15 +30,15 @@ pub(super) struct Unsent {
 }
 
 impl Endpoint {
-    /// Handles datagrams that have come; whether there were any.
+    /// Handles datagrams that have come; whether there were any, or one was sent that had waited for room.
     pub(super) fn read_socket(&mut self) -> bool {
-        self.send_unsent();
+        let has_sent = self.send_unsent();
         let mut bytes = [0; MAX_LEN + 1];
         for count in 0..BATCH {
             match self.socket.receive(&mut bytes) {
                 Ok(Some(received)) if received.len == 0 => {}
                 Ok(Some(received)) => self.arrive(&bytes[..received.len.min(bytes.len())], received),
-                Ok(None) => return count > 0,
+                Ok(None) => return count > 0 || has_sent,
                 // Descriptors were dropped, since this process has too many: the datagram comes again.
                 Err(_) => {}
             }
@@ -265,7 +265,7 @@ impl Endpoint {
         match self.try_send(to, &bytes, memory_of) {
             Some(Sent::Full) => {
                 // One that waits already is not sent twice where there is so little room.
-                if self.unsent.iter().any(|unsent| unsent.bytes == bytes) {
+                if self.unsent.iter().any(|unsent| unsent.to == to && unsent.bytes == bytes) {
                     return;
                 }
                 if self.unsent.len() >= MAX_UNSENT {
@@ -291,13 +291,21 @@ impl Endpoint {
         self.socket.send_to(to, bytes, &fds).ok()
     }
 
-    fn send_unsent(&mut self) {
-        for _ in 0..self.unsent.len() {
-            let Some(Unsent { to, bytes, memory_of }) = self.unsent.pop_front() else { return };
-            if self.try_send(&to, &bytes, memory_of) == Some(Sent::Full) {
+    /// Sends what has waited for room; whether there was some. Behind a datagram for which there is none yet, those to the same socket wait on.
+    fn send_unsent(&mut self) -> bool {
+        let mut full: Vec<PathBuf> = Vec::new();
+        let before = self.unsent.len();
+        for _ in 0..before {
+            let Some(Unsent { to, bytes, memory_of }) = self.unsent.pop_front() else { break };
+            let is_full = full.contains(&to) || self.try_send(&to, &bytes, memory_of) == Some(Sent::Full);
+            if is_full {
+                if !full.contains(&to) {
+                    full.push(to.clone());
+                }
                 self.unsent.push_back(Unsent { to, bytes, memory_of });
             }
         }
+        self.unsent.len() < before
     }
 
     /// What of a connection's timers has run out.

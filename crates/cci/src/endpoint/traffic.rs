@@ -29,7 +29,7 @@ const SILENT_PATIENCE: u32 = 4096;
 const BUSY: u32 = 64;
 /// Answers to a peer that wait for room in its ring. An honest one has fewer.
 const MAX_ANSWERS: usize = 64;
-/// Steps from one look at the socket and the clock to the next, and how many are followed by such a look after a datagram has come.
+/// Steps from one look at the socket and the clock to the next, and how many are followed by such a look after a datagram has come or has found room.
 const CALM: u32 = 4096;
 const EAGER: u32 = 64;
 
