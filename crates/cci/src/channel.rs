@@ -427,6 +427,12 @@ impl Channel {
     pub fn is_closed(&self) -> bool {
         self.peer.closed().is_none_or(|closed| closed.is_set())
     }
+
+    /// Whether the peer has closed the connection and all that it sent was taken.
+    pub fn is_over(&self) -> bool {
+        // In this order: what it sent before it closed the connection is there only for who has found that it has.
+        self.is_closed() && !self.waits()
+    }
 }
 
 #[cfg(test)]
@@ -622,8 +628,8 @@ mod tests {
         one.send(header(0), &[b"x"]).expect("room");
         assert!(!other.is_closed());
         one.close();
-        assert!(other.is_closed() && !one.is_closed() && other.waits());
-        assert!(take(&mut other).is_some());
+        assert!(other.is_closed() && !one.is_closed() && !other.is_over());
+        assert!(take(&mut other).is_some() && other.is_over());
     }
 
     /// A party that is going to sleep is told of by the next message, once.

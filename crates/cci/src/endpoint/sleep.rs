@@ -180,12 +180,8 @@ impl Endpoint {
                     is_alive
                 }
             };
-            // What it sent before comes first.
-            let has_more = connection.channel.as_ref().is_some_and(crate::channel::Channel::waits);
-            match (is_alive, has_more) {
-                (true, _) => {}
-                (false, true) => self.traffic.look_at(*id),
-                (false, false) => self.on(*id, On::PeerGone),
+            if !is_alive {
+                self.peer_is_gone(*id);
             }
         }
     }
@@ -265,14 +261,17 @@ impl Endpoint {
             }
             self.look_after(id);
         }
-        if self.traffic.is_pending() || self.wakeups.ready().is_some_and(|ready| !ready.may_sleep()) {
+        let has_more =
+            self.traffic.is_pending() || self.wakeups.ready().is_some_and(|ready| !ready.may_sleep());
+        if has_more {
             self.step();
         }
-        self.set_alarm()
+        // What was looked at in this step has not been asked to wake the endpoint: the next call does that.
+        self.set_alarm(has_more)
     }
 
-    /// Has the descriptor be readable when there is something to be done at a time.
-    pub(super) fn set_alarm(&mut self) -> Result<(), CallError> {
+    /// Has the descriptor be readable when there is something to be done at a time, or now.
+    fn set_alarm(&mut self, now: bool) -> Result<(), CallError> {
         let Some(alarm) = &mut self.alarm else { return Ok(()) };
         let mut at = self.timers.peek().map_or(u64::MAX, |timer| timer.at);
         if self.connections.len() > 0 {
@@ -284,8 +283,7 @@ impl Endpoint {
         if !self.unsent.is_empty() {
             at = at.min(clock::monotonic() + UNSENT_LOOK);
         }
-        // What was not looked at is looked at by the next call.
-        if self.traffic.is_pending() || self.wakeups.ready().is_some_and(|ready| ready.is_any()) {
+        if now {
             at = 0;
         }
         Ok(alarm.set((at != u64::MAX).then_some(at))?)

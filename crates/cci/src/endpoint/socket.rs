@@ -230,6 +230,15 @@ impl Endpoint {
         }
     }
 
+    /// Ends a connection whose peer has no socket any more, once all that it sent was taken.
+    pub(super) fn peer_is_gone(&mut self, id: ConnectionId) {
+        let channel = self.connections.get(id).and_then(|connection| connection.channel.as_ref());
+        match channel.is_some_and(Channel::waits) {
+            true => self.traffic.look_at(id),
+            false => self.on(id, On::PeerGone),
+        }
+    }
+
     /// Wakes the peer of a connection, if it has asked for that.
     #[cold]
     pub(super) fn signal(&mut self, id: ConnectionId) {
@@ -239,7 +248,7 @@ impl Endpoint {
             peer.memory.as_ref().is_some_and(|memory| memory.wakeups.signal(connection.peer_id.index));
         // One that finds no room finds a socket that is readable.
         if rings && matches!(self.socket.send_to(&peer.socket, &[], &[]), Ok(Sent::Nobody)) {
-            self.on(id, On::PeerGone);
+            self.peer_is_gone(id);
         }
     }
 

@@ -297,7 +297,7 @@ impl Endpoint {
         let has_come = self.receive(id);
         let Some(connection) = self.connections.get_mut(id) else { return };
         let Some(channel) = &mut connection.channel else { return };
-        if !channel.waits() && channel.is_closed() {
+        if channel.is_over() {
             return self.on(id, On::PeerGone);
         }
         if connection.is_watched {

@@ -32,6 +32,8 @@ use std::sync::Arc;
 const MAX_FRAGMENT: u64 = (MAX_SEND - LINE) as u64;
 /// Files of peers that are mapped at once.
 const MAX_FILES: usize = 256;
+/// Peers of which it is known whether the system's calls reach them.
+const MAX_KNOWN: usize = 1 << 16;
 
 /// How the target has fared with a fragment, as the acknowledgement says.
 #[derive(Clone, Copy)]
@@ -343,6 +345,10 @@ impl Endpoint {
 
     /// Whether the system's calls reach the peer's memory: a number is read there and written there.
     fn reaches(&mut self, peer: &Peer) -> bool {
+        if self.ways.by_system.len() >= MAX_KNOWN && !self.ways.by_system.contains_key(&peer.tag) {
+            // Those that are gone make room; the others are tried once more.
+            self.ways.by_system.clear();
+        }
         *self.ways.by_system.entry(peer.tag).or_insert_with(|| {
             let (address, wanted) = peer.mark;
             let mut found = [0; 16];

@@ -153,6 +153,27 @@ fn a_message_that_takes_too_long_is_lost() {
     }
 }
 
+/// Whoever finds that the peer's socket is gone takes what the peer has sent before it is told that the connection is closed.
+#[test]
+fn what_a_peer_sent_before_it_was_gone_comes_first() {
+    let mut pair = Pair::with(Attribute::ReliableOrdered, |config| config.wakes = true);
+    for number in 0..6u8 {
+        pair.send(CLIENT, &[number], 0);
+    }
+    // Asleep, so that the server sends a datagram.
+    let none = pair.ends[CLIENT].event().expect("no error");
+    assert!(none.is_none(), "{none:?}");
+    std::fs::remove_file(pair.ends[CLIENT].uri().socket()).expect("its socket");
+    pair.send(SERVER, b"x", 1);
+    for wanted in 0..6 {
+        let (_, event) = next_of(&mut [&mut pair.ends[SERVER]]);
+        assert!(matches!(&event, Event::Received(message) if *message.bytes == [wanted]), "{event:?}");
+    }
+    let failed = next_of(&mut [&mut pair.ends[SERVER]]).1;
+    assert!(matches!(failed, Event::Sent { result: Err(Failure::Disconnected), .. }), "{failed:?}");
+    assert!(matches!(next_of(&mut [&mut pair.ends[SERVER]]).1, Event::Closed { .. }));
+}
+
 /// Two programs that wait for their messages' delivery, each for its own: both get on.
 #[test]
 fn who_waits_takes_what_comes_meanwhile() {

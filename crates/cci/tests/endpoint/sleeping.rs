@@ -1,6 +1,7 @@
 //! Programs that sleep until there is something to do, and peers that are silent.
 
 use super::*;
+use gasworks_cci::endpoint::{RmaKind, RmaRights, RmaWays};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::os::fd::AsFd;
 
@@ -15,6 +16,11 @@ fn sleep_until(end: &mut Endpoint) -> (Event, u32) {
         assert_eq!(poll(&mut fds, PollTimeout::from(60_000u16)).expect("polled"), 1, "it sleeps on");
         woken += 1;
     }
+}
+
+/// Whether an endpoint's descriptor becomes readable within a time.
+fn is_readable(end: &Endpoint, time: u16) -> bool {
+    poll(&mut [PollFd::new(end.as_fd(), PollFlags::POLLIN)], PollTimeout::from(time)).expect("polled") == 1
 }
 
 fn wakes(config: &mut EndpointConfig) {
@@ -140,5 +146,39 @@ fn waiting_ends_with_an_event_or_with_the_time() {
         pair.send(CLIENT, b"x", 0);
         pair.ends[SERVER].wait(None, |_| false).expect("no error");
         assert!(matches!(pair.ends[SERVER].event(), Ok(Some(Event::Received(_)))));
+    }
+}
+
+/// Fragments of RMA are no events. Some come in the look that an endpoint has before it sleeps, and what comes next wakes it all the same.
+#[test]
+fn fragments_wake_who_sleeps() {
+    let mut pair = Pair::with(Attribute::ReliableOrdered, |config| {
+        config.wakes = true;
+        config.ways = RmaWays { mapped: false, by_system: false };
+    });
+    let [here, there] =
+        pair.ends.each_mut().map(|end| end.allocate(1 << 20, RmaRights::all()).expect("memory").0);
+    // What a program does that is woken: how many operations are over.
+    let turn = |end: &mut Endpoint| {
+        let mut over = 0;
+        loop {
+            match end.event().expect("no error") {
+                Some(Event::Sent { result: Ok(()), .. }) => over += 1,
+                Some(other) => panic!("{other:?}"),
+                None if is_readable(end, 5) => {}
+                None => return over,
+            }
+        }
+    };
+    assert_eq!(pair.ends.each_mut().map(turn), [0, 0]);
+    let id = pair.ids[CLIENT];
+    for context in 0..20 {
+        let [client, server] = &mut pair.ends;
+        let (from, to, len) = ((here, 0), (there, 0), 8 * 65_472);
+        client.rma(id, RmaKind::Write, from, to, len, None, context, SendFlags::empty()).expect("begun");
+        assert!(is_readable(server, 100), "nobody has woken the target of transfer {context}");
+        assert_eq!(turn(server), 0);
+        assert!(is_readable(client, 100), "nobody has woken the initiator of transfer {context}");
+        assert_eq!(turn(client), 1, "transfer {context} is not over, and both sleep");
     }
 }
