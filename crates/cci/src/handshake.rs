@@ -160,30 +160,47 @@ mod tests {
         On::Drained,
     ];
 
-    /// What each state does for each event: a letter for the state after it, in the order of `EVENTS`, a dot where nothing happens.
+    /// What each state does for each event, in the order of `EVENTS`: a letter for the state after it and one for each action, a dot where nothing happens.
     #[test]
     fn every_state_has_an_answer_to_every_event() {
-        let letter =
+        let state_letter =
             |state: ConnectionState| b"QFARyBCO"[In::ALL.iter().position(|of| *of == state).expect("one")];
+        let action_letter = |action: &ConnectionAction| match action {
+            Do::SendRequest => b'q',
+            Do::SendReply => b'p',
+            Do::SendRefusal => b'n',
+            Do::SendAck => b'k',
+            Do::Connected => b'+',
+            Do::Refused => b'-',
+            Do::TimedOut => b't',
+            Do::Accepted => b'a',
+            Do::AcceptFailed => b'f',
+            Do::Abort => b'x',
+            Do::Close => b'c',
+            Do::Release => b'r',
+        };
         let rows = [
-            (In::Requested, ".yO....QOO.."),
-            (In::Offered, ".....AR....."),
-            (In::Accepting, "A..yy..AOO.."),
-            (In::Rejected, "R.......O..."),
-            (In::Ready, "yy.......BC."),
-            (In::Broken, "..........O."),
-            (In::Closing, "........OO.O"),
-            (In::Over, "............"),
+            (In::Requested, ". yk+ O-r . . . . Qq Otr O-r . ."),
+            (In::Offered, ". . . . . Ap Rn . . . . ."),
+            (In::Accepting, "Ap . . ya ya . . Ap Ofcr Ofr . ."),
+            (In::Rejected, "Rn . . . . . . . Or . . ."),
+            (In::Ready, "yp yk . . . . . . . Bx Cxc ."),
+            (In::Broken, ". . . . . . . . . . Or ."),
+            (In::Closing, ". . . . . . . . Or Or . Or"),
+            (In::Over, ". . . . . . . . . . . ."),
         ];
         for (state, wanted) in rows {
             let found = EVENTS.map(|event| match state.on(event) {
                 (after, []) => {
                     assert_eq!(after, state, "{state:?} changes on {event:?} and nothing is done");
-                    b'.'
+                    ".".to_owned()
                 }
-                (after, _) => letter(after),
+                (after, actions) => std::iter::once(state_letter(after))
+                    .chain(actions.iter().map(action_letter))
+                    .map(char::from)
+                    .collect(),
             });
-            assert_eq!(std::str::from_utf8(&found), Ok(wanted), "{state:?}");
+            assert_eq!(found.join(" "), wanted, "{state:?}");
         }
     }
 
