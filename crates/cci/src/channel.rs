@@ -17,8 +17,8 @@ use gasworks_shmem::eventcount::EventCount;
 use gasworks_shmem::flag::Flag;
 use gasworks_shmem::inbox::{self, Block, Control, Cursor, Damage, Inbox, Line, Slot};
 use gasworks_shmem::view::{self, Place, Shared};
-use gasworks_sync::VolatileSlice;
 use gasworks_sync::atomic::AtomicU32;
+use gasworks_sync::{VolatileSlice, kill_point};
 use std::os::fd::{AsFd, OwnedFd};
 use thiserror::Error;
 
@@ -390,6 +390,7 @@ impl Channel {
         self.told = self.cursor.next();
         let Some((inbox, count)) = self.own.inbox().zip(self.own.acknowledged()) else { return false };
         inbox.publish(&mut self.cursor);
+        kill_point!("cci.acknowledge.published");
         let wakes = count.count().wanted;
         if wakes {
             count.disarm();

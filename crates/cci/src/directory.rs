@@ -4,6 +4,7 @@
 //! So every process that can take the lock knows that the endpoint is gone, and may remove what it has left.
 
 use crate::uri::{Uri, UriError, number};
+use gasworks_sync::kill_point;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
@@ -115,6 +116,7 @@ impl Directory {
                 Some(of_process) => make(of_process, false)? && make(&path, false)?,
                 None => make(&path, false)?,
             };
+            kill_point!("cci.directory.made");
             if !are_there {
                 if attempts < most {
                     continue;
@@ -123,6 +125,7 @@ impl Directory {
             }
             match lock(&path, true, File::try_lock) {
                 Ok(Some(_lock)) => {
+                    kill_point!("cci.directory.locked");
                     clear(&path, false).map_err(failed("clear", &path))?;
                     return Ok(Self { uri, _lock });
                 }
@@ -213,7 +216,10 @@ fn clear(path: &Path, all: bool) -> io::Result<()> {
 
 /// Removes an endpoint's directory, whose lock this process holds, and that of its process if it was the last one's. What cannot be removed stays.
 fn remove(path: &Path) {
-    if clear(path, true).is_ok() && fs::remove_dir(path).is_ok() {
+    let is_empty = clear(path, true).is_ok();
+    kill_point!("cci.directory.emptied");
+    if is_empty && fs::remove_dir(path).is_ok() {
+        kill_point!("cci.directory.removed");
         let _ = path.parent().map(fs::remove_dir);
     }
 }

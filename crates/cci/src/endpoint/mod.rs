@@ -38,6 +38,7 @@ use gasworks_os::datagram::{DatagramSocket, Inquirer};
 use gasworks_os::memfd::MemFd;
 use gasworks_os::{clock, random};
 use gasworks_sync::atomic::{AtomicU64, Ordering::Relaxed};
+use gasworks_sync::kill_point;
 use std::collections::{BTreeMap, BinaryHeap, HashMap, VecDeque};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::time::Duration;
@@ -92,6 +93,7 @@ impl Endpoint {
         }
         let directory = directory(&config)?;
         let socket = DatagramSocket::bind(&directory.uri().socket())?;
+        kill_point!("cci.endpoint.bound");
         let alarm = config.wakes.then(|| Alarm::new(socket.as_fd())).transpose()?;
         let (wakeups, wakeups_file) = Wakeups::create()?;
         let nonce = random::nonce()?;
@@ -209,6 +211,7 @@ impl Endpoint {
             opening.deadline = Some(clock::monotonic() + sleep::ACCEPT_TIME);
         }
         self.join(id);
+        kill_point!("cci.accept.joined");
         self.on(id, On::Accept);
         self.schedule(id);
         Ok(id)
@@ -372,6 +375,7 @@ impl Drop for Endpoint {
         for id in self.connections.ids().collect::<Vec<_>>() {
             let _ = self.disconnect(id);
         }
+        kill_point!("cci.endpoint.disconnected");
     }
 }
 

@@ -5,7 +5,7 @@ use super::event::{CallError, Event, Failure};
 use super::operation::Pending;
 use super::peer::Peer;
 use super::{Endpoint, nanoseconds};
-use crate::handshake::{ConnectionEvent as On, ConnectionState as In};
+use crate::handshake::ConnectionState as In;
 use crate::header::{ConnectionId, HeaderType};
 use gasworks_os::{OsError, clock};
 use nix::errno::Errno;

@@ -12,6 +12,7 @@ use crate::uri::Uri;
 use gasworks_os::clock;
 use gasworks_os::datagram::{Received, Sent};
 use gasworks_os::unix::Credentials;
+use gasworks_sync::kill_point;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
@@ -102,6 +103,7 @@ impl Endpoint {
         data.bytes_mut().copy_from_slice(&request.data);
         let (id, attribute, pid) = (RequestId(id), request.attribute, from.pid);
         self.events.push_back(Event::Requested(Box::new(Request { id, attribute, data, uri, pid })));
+        kill_point!("cci.request.taken");
     }
 
     fn reply_arrives(&mut self, nonce: Nonce, party: Party, fds: Vec<OwnedFd>, from: Credentials) {
@@ -118,6 +120,7 @@ impl Endpoint {
                 opening.peer_half = Some(half);
             }
             self.join(id);
+            kill_point!("cci.reply.joined");
         }
         self.on(id, On::Reply);
     }
@@ -173,11 +176,15 @@ impl Endpoint {
                 if has_file {
                     let reply = Datagram::Reply { nonce, party: self.party(id) };
                     self.send_about(id, &reply, true);
+                    kill_point!("cci.reply.sent");
                 }
                 return;
             }
             Do::SendRefusal => return self.send_about(id, &Datagram::Refusal { nonce }, false),
-            Do::SendAck => return self.send_about(id, &Datagram::Ack { nonce }, false),
+            Do::SendAck => {
+                self.send_about(id, &Datagram::Ack { nonce }, false);
+                return kill_point!("cci.ack.sent");
+            }
             Do::Connected => {
                 connection.opening = None;
                 self.openings -= 1;
@@ -214,6 +221,7 @@ impl Endpoint {
             channel.acknowledge();
             channel.close();
             self.signal(id);
+            kill_point!("cci.close.signalled");
         }
     }
 
@@ -246,16 +254,19 @@ impl Endpoint {
         let Some(peer) = connection.peer.clone() else { return };
         let rings =
             peer.memory.as_ref().is_some_and(|memory| memory.wakeups.signal(connection.peer_id.index));
+        kill_point!("cci.signal.set");
         // One that finds no room finds a socket that is readable.
         if rings && matches!(self.socket.send_to(&peer.socket, &[], &[]), Ok(Sent::Nobody)) {
             self.peer_is_gone(id);
         }
+        kill_point!("cci.signal.sent");
     }
 
     pub(super) fn send_request(&mut self, id: ConnectionId) {
         let opening = self.connections.get(id).and_then(|connection| connection.opening.as_ref());
         let Some(request) = opening.and_then(|opening| opening.request.clone()) else { return };
         self.send_about(id, &Datagram::Request(request), true);
+        kill_point!("cci.request.sent");
     }
 
     /// Sends a datagram to the peer of a connection, with this side's memory if it is to map that.

@@ -23,7 +23,7 @@ use gasworks_os::maps;
 use gasworks_os::memfd::{self, Mapping};
 use gasworks_os::remote::{self, Refused, Remote};
 use gasworks_os::{OsError, clock};
-use gasworks_sync::{RawSlice, VolatileSlice};
+use gasworks_sync::{RawSlice, VolatileSlice, kill_point};
 use std::collections::HashMap;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
@@ -312,6 +312,7 @@ impl Endpoint {
             place.insert(File::Asked);
             let request = Datagram::FileRequest { registration, uri: self.uri().to_string() };
             self.send_datagram(&peer.socket, request.encode(), None);
+            kill_point!("cci.file.asked");
         }
     }
 
@@ -323,6 +324,7 @@ impl Endpoint {
         let answer = Datagram::File { tag: self.tag, registration, offset }.encode();
         // One that finds no room is asked for again by nobody: transfers go another way.
         let _ = self.socket.send_to(&uri.socket(), &answer, &[file]);
+        kill_point!("cci.file.sent");
     }
 
     /// A peer's memory file has come.
@@ -385,6 +387,7 @@ impl Endpoint {
             if let (RmaKind::Write, Some(payload)) = (transfer.kind, room.slice(LINE, len as usize)) {
                 here.copy_to(payload);
             }
+            kill_point!("cci.fragment.filled");
             let header = Header {
                 of: transfer.kind.header(),
                 connection: connection.peer_id,
@@ -454,6 +457,7 @@ impl Endpoint {
                 _ => Status::Operation,
             },
         };
+        kill_point!("cci.fragment.moved");
         self.answer(id, HeaderType::RmaAck, index as u16, status as u32);
     }
 
@@ -490,6 +494,7 @@ impl Endpoint {
                 _ => transfer.fail(Failure::Operation),
             }
         }
+        kill_point!("cci.fragment.acknowledged");
         channel.free_own(header.offset.into());
         self.push(id);
         self.finish_transfers(id);
