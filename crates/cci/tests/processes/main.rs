@@ -1,7 +1,9 @@
 //! Endpoints of several processes, of which some die: this program starts itself for each.
 //!
 //! - `killed/POINT`: a process dies at a kill point while it talks with this one.
+//! - `churn`: processes connect and disconnect, and are killed at random.
 
+mod churn;
 #[cfg(debug_assertions)]
 mod deaths;
 mod talker;
@@ -26,12 +28,13 @@ fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["talk", base, uri] => talker::live(base, uri),
+        ["come-and-go", base, uri, seed] => churn::live(base, uri, seed.parse().expect("a number")),
         _ => gasworks_testkit::cases::main("cci/processes", table()),
     }
 }
 
 fn table() -> Vec<Case> {
-    let mut table = vec![Case::check("talk", talker::nobody_dies)];
+    let mut table = vec![Case::check("talk", talker::nobody_dies), Case::check("churn", churn::check)];
     #[cfg(debug_assertions)]
     table.extend(deaths::cases());
     table
@@ -47,6 +50,10 @@ impl Process {
         command.env_remove("PMI_RANK").env_remove("GASWORKS_KILL_AT");
         kill_at.map(|point| command.env("GASWORKS_KILL_AT", point));
         Self(command.spawn().expect("a process"))
+    }
+
+    fn pid(&self) -> i32 {
+        self.0.id() as i32
     }
 }
 
@@ -101,4 +108,24 @@ fn held() -> (usize, usize) {
     let descriptors = std::fs::read_dir("/proc/self/fd").expect("the descriptors").count();
     let maps = std::fs::read_to_string("/proc/self/maps").expect("the mappings");
     (descriptors, maps.lines().filter(|line| line.contains("gasworks-cci")).count())
+}
+
+/// Numbers that look random, the same for the same seed.
+struct Random(u64);
+
+impl Random {
+    fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
+    }
+
+    fn word(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0.wrapping_mul(0x2545_F491_4F6C_DD1D)
+    }
+
+    fn below(&mut self, end: u64) -> u64 {
+        (self.word() >> 33) % end
+    }
 }
