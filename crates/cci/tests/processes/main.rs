@@ -2,10 +2,13 @@
 //!
 //! - `killed/POINT`: a process dies at a kill point while it talks with this one.
 //! - `churn`: processes connect and disconnect, and are killed at random.
+//! - `hostile`: a process writes nonsense to all that it may map, while another one works.
 
 mod churn;
 #[cfg(debug_assertions)]
 mod deaths;
+mod hostile;
+mod raw;
 mod talker;
 
 use gasworks_cci::directory::{self, Liveness};
@@ -29,12 +32,18 @@ fn main() -> ExitCode {
     match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["talk", base, uri] => talker::live(base, uri),
         ["come-and-go", base, uri, seed] => churn::live(base, uri, seed.parse().expect("a number")),
+        ["write-nonsense", base, uri, seed] => hostile::live(base, uri, seed.parse().expect("a number")),
         _ => gasworks_testkit::cases::main("cci/processes", table()),
     }
 }
 
 fn table() -> Vec<Case> {
-    let mut table = vec![Case::check("talk", talker::nobody_dies), Case::check("churn", churn::check)];
+    let mut table = vec![
+        Case::check("talk", talker::nobody_dies),
+        Case::check("churn", churn::check),
+        Case::check("hostile/polling", || hostile::check(false)),
+        Case::check("hostile/asleep", || hostile::check(true)),
+    ];
     #[cfg(debug_assertions)]
     table.extend(deaths::cases());
     table
