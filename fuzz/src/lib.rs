@@ -11,12 +11,16 @@ use gasworks_sock::host::{self, HostDescription};
 use std::collections::{BTreeSet, VecDeque};
 use std::io::Write;
 
+pub mod cci;
 pub mod ugni;
 
 /// The targets by name.
 pub const TARGETS: &[(&str, fn(&[u8]))] = &[
     ("agents", agents),
     ("am_head", am_head),
+    ("cci_datagram", cci::datagram),
+    ("cci_endpoint", cci::endpoint),
+    ("cci_header", cci::header),
     ("gni_messages", gasworks_gni::play),
     ("host_description", host_description),
     ("pmi_server", pmi_server),

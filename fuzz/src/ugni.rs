@@ -15,16 +15,16 @@ use gasworks_ugni_sim::post::{Post, Rules, Way};
 use gasworks_ugni_sim::window::Window;
 
 /// Numbers from the front of some bytes; zeros when there are no more.
-struct Numbers<'a>(&'a [u8]);
+pub(crate) struct Numbers<'a>(pub(crate) &'a [u8]);
 
 impl Numbers<'_> {
-    fn next(&mut self, bytes: usize) -> u64 {
+    pub(crate) fn next(&mut self, bytes: usize) -> u64 {
         let (front, rest) = self.0.split_at(bytes.min(self.0.len()));
         self.0 = rest;
         front.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte))
     }
 
-    fn word(&mut self) -> u64 {
+    pub(crate) fn word(&mut self) -> u64 {
         self.next(8)
     }
 
@@ -32,7 +32,7 @@ impl Numbers<'_> {
         self.next(4) as u32
     }
 
-    fn quarter(&mut self) -> u16 {
+    pub(crate) fn quarter(&mut self) -> u16 {
         self.next(2) as u16
     }
 

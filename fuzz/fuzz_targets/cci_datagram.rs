@@ -1,0 +1,2 @@
+#![cfg_attr(fuzzing, no_main)]
+gasworks_fuzz::target!(gasworks_fuzz::cci::datagram);
