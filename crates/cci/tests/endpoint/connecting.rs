@@ -218,3 +218,14 @@ proptest! {
         prop_assert_eq!(&*message.bytes, b"still there");
     }
 }
+
+/// The book's example.
+#[test]
+#[cfg(not(gasworks_tsan))]
+fn the_book_s_example_greets() {
+    let directory = directory();
+    let program = gasworks_testkit::programs::target().join("debug/examples/greeting");
+    let ended = std::process::Command::new(program).env("TMPDIR", directory.path()).output().expect("it runs");
+    let said = String::from_utf8_lossy(&ended.stdout);
+    assert!(said.starts_with("the server is sm://") && said.ends_with("client: hello, Ada\n"), "{ended:?}");
+}
