@@ -1,4 +1,4 @@
-//! A descriptor that is readable when another one is, or from a moment on (`epoll(7)`, `timerfd_create(2)`): what a program with an event loop of its own waits for.
+//! A descriptor that is readable when one of some others is, or from a moment on (`epoll(7)`, `timerfd_create(2)`): what a program with an event loop of its own waits for.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
@@ -23,16 +23,18 @@ fn failed(doing: &'static str) -> impl FnOnce(Errno) -> OsError {
 }
 
 impl Alarm {
-    /// An alarm that is readable when `other` is, which is open at least as long.
+    /// An alarm that is readable when one of `others` is, which are open at least as long.
     ///
     /// # Errors
     /// The system has no descriptors left.
-    pub fn new(other: BorrowedFd<'_>) -> Result<Self> {
+    pub fn new(others: &[BorrowedFd<'_>]) -> Result<Self> {
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(failed("create"))?;
         let flags = TimerFlags::TFD_NONBLOCK | TimerFlags::TFD_CLOEXEC;
         let timer = TimerFd::new(ClockId::CLOCK_MONOTONIC, flags).map_err(failed("create"))?;
         let readable = || EpollEvent::new(EpollFlags::EPOLLIN, 0);
-        epoll.add(other, readable()).map_err(failed("set up"))?;
+        for other in others {
+            epoll.add(other, readable()).map_err(failed("set up"))?;
+        }
         epoll.add(&timer, readable()).map_err(failed("set up"))?;
         Ok(Self { epoll, timer, at: None })
     }
@@ -77,13 +79,16 @@ mod tests {
     }
 
     #[test]
-    fn it_is_readable_for_either_reason_and_not_without() {
+    fn it_is_readable_for_each_reason_and_not_without() {
         let other = EventFd::new().expect("a counter");
-        let mut alarm = Alarm::new(other.as_fd()).expect("an alarm");
+        let third = EventFd::new().expect("a counter");
+        let mut alarm = Alarm::new(&[other.as_fd(), third.as_fd()]).expect("an alarm");
         assert!(!is_readable(&alarm, 0));
-        other.ring().expect("rung");
-        assert!(is_readable(&alarm, 0));
-        other.clear();
+        for one in [&other, &third] {
+            one.ring().expect("rung");
+            assert!(is_readable(&alarm, 0));
+            one.clear();
+        }
         assert!(!is_readable(&alarm, 0));
         alarm.set(Some(crate::clock::monotonic() + 20_000_000)).expect("set");
         assert!(!is_readable(&alarm, 0));

@@ -9,6 +9,7 @@ pub mod clock;
 mod configured;
 pub mod datagram;
 pub mod descriptor;
+pub mod directory;
 #[allow(unsafe_code)]
 pub mod ending;
 #[allow(unsafe_code)]
@@ -17,6 +18,10 @@ mod error;
 pub mod eventfd;
 #[allow(unsafe_code)]
 pub mod faults;
+#[allow(unsafe_code)]
+pub mod fifo;
+#[allow(unsafe_code)]
+pub mod file;
 #[allow(unsafe_code)]
 pub mod futex;
 mod hooks;

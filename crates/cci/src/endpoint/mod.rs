@@ -94,7 +94,7 @@ impl Endpoint {
         let directory = directory(&config)?;
         let socket = DatagramSocket::bind(&directory.uri().socket())?;
         kill_point!("cci.endpoint.bound");
-        let alarm = config.wakes.then(|| Alarm::new(socket.as_fd())).transpose()?;
+        let alarm = config.wakes.then(|| Alarm::new(&[socket.as_fd()])).transpose()?;
         let (wakeups, wakeups_file) = Wakeups::create()?;
         let nonce = random::nonce()?;
         let tag = u32::from_le_bytes([nonce[0], nonce[1], nonce[2], nonce[3]]);
