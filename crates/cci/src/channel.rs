@@ -185,6 +185,13 @@ pub enum Payload<'a> {
         /// Its bytes.
         bytes: VolatileSlice<'a>,
     },
+    /// It lies in a file of the peer's: no ring has such.
+    File {
+        /// Where, in cache lines.
+        offset: u16,
+        /// How many bytes it has.
+        len: usize,
+    },
 }
 
 /// The memory of a connection: what one party sends and receives by.
@@ -464,6 +471,7 @@ mod tests {
                 bytes.read(&mut copy);
                 (copy, Some(*index))
             }
+            Payload::File { .. } => panic!("a ring has no files"),
         }
     }
 

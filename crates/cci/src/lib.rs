@@ -9,6 +9,7 @@
 //! And what it goes by:
 //! - [`directory`]: an endpoint's files, and whether it is alive.
 //! - [`channel`]: the memory of a connection; [`registration`]: memory that peers read and write.
+//! - [`fifo`]: the other means, as CCI's design says.
 //!
 //! And what programs use:
 //! - [`endpoint`]: endpoints, their events, messages and transfers.
@@ -19,9 +20,11 @@ pub mod channel;
 pub mod datagram;
 pub mod directory;
 pub mod endpoint;
+pub mod fifo;
 pub mod futures;
 pub mod handshake;
 pub mod header;
+mod link;
 #[allow(unsafe_code)]
 pub mod registration;
 mod table;

@@ -2,10 +2,11 @@
 
 use super::operation::{Fragment, Pending, Transfer};
 use super::peer::Peer;
-use crate::channel::{BLOCKS, Channel, Half};
+use crate::channel::BLOCKS;
 use crate::datagram::{Attribute, ConnectRequest, Nonce};
 use crate::handshake::ConnectionState;
 use crate::header::{ConnectionId, Header};
+use crate::link::{Link, OwnHalf, PeerHalf};
 use gasworks_os::memfd::MemFd;
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -16,11 +17,11 @@ use std::time::Duration;
 #[derive(Debug, Default)]
 pub(super) struct Opening {
     /// This side's memory, until the peer's is known.
-    pub(super) half: Option<Half>,
+    pub(super) half: Option<OwnHalf>,
     /// Its file, until the peer has it.
     pub(super) file: Option<MemFd>,
     /// The peer's memory, until the program has accepted.
-    pub(super) peer_half: Option<Half>,
+    pub(super) peer_half: Option<PeerHalf>,
     /// The peer's socket.
     pub(super) socket: PathBuf,
     /// What a client asks for.
@@ -30,6 +31,8 @@ pub(super) struct Opening {
     pub(super) interval: u64,
     /// When no answer is waited for any more.
     pub(super) deadline: Option<u64>,
+    /// Headers of a server that has accepted, and whose reply has not come yet.
+    pub(super) early: Vec<Header>,
 }
 
 /// What waits until there is room in the peer's ring.
@@ -98,7 +101,7 @@ pub(super) struct Connection {
     /// The peer's name of the connection.
     pub(super) peer_id: ConnectionId,
     pub(super) peer: Option<Arc<Peer>>,
-    pub(super) channel: Option<Channel>,
+    pub(super) channel: Option<Link>,
     /// The longest message.
     pub(super) max_send: usize,
     pub(super) opening: Option<Box<Opening>>,

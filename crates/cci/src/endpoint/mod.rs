@@ -6,6 +6,7 @@
 mod config;
 mod connection;
 mod event;
+mod fifo;
 mod operation;
 mod options;
 mod peer;
@@ -26,8 +27,10 @@ pub use transfer::RmaMemory;
 use crate::channel::{Half, MAX_SEND, Scratch};
 use crate::datagram::{Attribute, ConnectRequest, MAX_DATA, Nonce, Party};
 use crate::directory::{Directory, DirectoryError};
+use crate::fifo::Fifo;
 use crate::handshake::{ConnectionEvent as On, ConnectionState as In};
 use crate::header::ConnectionId;
+use crate::link::OwnHalf;
 use crate::registration::Registrations;
 use crate::table::Table;
 use crate::uri::Uri;
@@ -75,6 +78,8 @@ pub struct Endpoint {
     timers: BinaryHeap<sleep::Timer>,
     rest: sleep::Rest,
     unsent: VecDeque<socket::Unsent>,
+    /// What connections work by where they do by FIFOs.
+    fifo: Option<Fifo>,
     inquirer: Inquirer,
     socket: DatagramSocket,
     alarm: Option<Alarm>,
@@ -94,7 +99,11 @@ impl Endpoint {
         let directory = directory(&config)?;
         let socket = DatagramSocket::bind(&directory.uri().socket())?;
         kill_point!("cci.endpoint.bound");
-        let alarm = config.wakes.then(|| Alarm::new(&[socket.as_fd()])).transpose()?;
+        let by_fifo = config.backend == Backend::Fifo;
+        let fifo = by_fifo.then(|| Fifo::create(&directory.uri().directory())).transpose()?;
+        let readable: Vec<_> =
+            std::iter::once(socket.as_fd()).chain(fifo.as_ref().map(AsFd::as_fd)).collect();
+        let alarm = config.wakes.then(|| Alarm::new(&readable)).transpose()?;
         let (wakeups, wakeups_file) = Wakeups::create()?;
         let nonce = random::nonce()?;
         let tag = u32::from_le_bytes([nonce[0], nonce[1], nonce[2], nonce[3]]);
@@ -121,6 +130,7 @@ impl Endpoint {
             timers: BinaryHeap::new(),
             rest: sleep::Rest::default(),
             unsent: VecDeque::new(),
+            fifo,
             inquirer: Inquirer::new()?,
             socket,
             alarm,
@@ -160,7 +170,7 @@ impl Endpoint {
             return Err(CallError::TooMuchData { len: data.len() });
         }
         let (now, nonce) = (clock::monotonic(), random::nonce()?);
-        let (half, file) = Half::create()?;
+        let (half, file) = self.own_half()?;
         let request = ConnectRequest {
             nonce,
             // Its number is known in a moment.
@@ -172,13 +182,14 @@ impl Endpoint {
         let interval = nanoseconds(self.config.retransmit);
         let opening = Opening {
             half: Some(half),
-            file: Some(file),
+            file,
             peer_half: None,
             socket: peer.socket(),
             request: Some(request),
             again: now + interval,
             interval,
             deadline: timeout.map(|timeout| now.saturating_add(nanoseconds(timeout))),
+            early: Vec::new(),
         };
         let timeout = self.config.send_timeout;
         let connection = Connection::new(In::Requested, attribute, nonce, opening, timeout);
@@ -202,11 +213,12 @@ impl Endpoint {
     pub fn accept(&mut self, request: RequestId, context: u64) -> Result<ConnectionId, CallError> {
         let id = request.0;
         let is_offered = |connection: &&mut Connection| connection.state == In::Offered;
-        let connection = self.connections.get_mut(id).filter(is_offered).ok_or(CallError::NoRequest)?;
-        let (half, file) = Half::create()?;
+        self.connections.get_mut(id).filter(is_offered).ok_or(CallError::NoRequest)?;
+        let (half, file) = self.own_half()?;
+        let connection = self.connections.get_mut(id).ok_or(CallError::NoRequest)?;
         connection.context = context;
         if let Some(opening) = &mut connection.opening {
-            (opening.half, opening.file) = (Some(half), Some(file));
+            (opening.half, opening.file) = (Some(half), file);
             opening.again = clock::monotonic() + opening.interval;
             opening.deadline = Some(clock::monotonic() + sleep::ACCEPT_TIME);
         }
@@ -342,6 +354,15 @@ impl Endpoint {
     /// How many connections there are, in whatever state.
     pub fn connections(&self) -> usize {
         self.connections.len()
+    }
+
+    /// What this side of a connection works by; and its memory's file, for the peer.
+    fn own_half(&self) -> Result<(OwnHalf, Option<MemFd>), CallError> {
+        if let Some(fifo) = &self.fifo {
+            return Ok((OwnHalf::Fifo(fifo.files()), None));
+        }
+        let (half, file) = Half::create()?;
+        Ok((OwnHalf::Rings(half), Some(file)))
     }
 
     /// What this endpoint tells others of itself.

@@ -1,6 +1,8 @@
 //! What an endpoint knows of another one, whichever of its connections lead there.
 
 use crate::datagram::{Nonce, Party};
+use crate::fifo::PeerFiles;
+use crate::link::PeerHalf;
 use crate::registration::PeerRegistrations;
 use crate::uri::Uri;
 use crate::wakeups::Wakeups;
@@ -25,8 +27,10 @@ pub(super) struct Peer {
     pub(super) tag: u32,
     /// Where a number lies in its memory, and which.
     pub(super) mark: (u64, Nonce),
-    /// The memory that it has passed. An endpoint that works by FIFOs has none.
+    /// The memory that it has passed. Not all that work by FIFOs have some.
     pub(super) memory: Option<PeerMemory>,
+    /// Its files, if it works by FIFOs.
+    files: Option<Arc<PeerFiles>>,
 }
 
 /// The memory of another endpoint.
@@ -43,10 +47,28 @@ impl PeerMemory {
 }
 
 impl Peer {
-    pub(super) fn new(uri: &Uri, pid: i32, party: &Party, memory: Option<PeerMemory>) -> Self {
+    pub(super) fn new(
+        uri: &Uri,
+        pid: i32,
+        party: &Party,
+        memory: Option<PeerMemory>,
+        half: &PeerHalf,
+    ) -> Self {
         let socket = uri.socket();
         let file = file_at(&socket);
-        Self { socket, file, pid, tag: party.tag, mark: (party.mark, party.marked), memory }
+        let files = match half {
+            PeerHalf::Rings(_) => None,
+            PeerHalf::Fifo(files) => Some(files.clone()),
+        };
+        Self { socket, file, pid, tag: party.tag, mark: (party.mark, party.marked), memory, files }
+    }
+
+    /// What a connection to this peer works by: files are opened once for all.
+    pub(super) fn half(&self, half: PeerHalf) -> PeerHalf {
+        match (half, &self.files) {
+            (PeerHalf::Fifo(_), Some(files)) => PeerHalf::Fifo(files.clone()),
+            (half, _) => half,
+        }
     }
 
     /// Whether its socket is still the one that it was.

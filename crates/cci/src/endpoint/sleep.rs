@@ -5,8 +5,10 @@ use super::event::{CallError, Event, Failure};
 use super::operation::Pending;
 use super::peer::Peer;
 use super::{Endpoint, nanoseconds};
+use crate::fifo::Fifo;
 use crate::handshake::ConnectionState as In;
 use crate::header::{ConnectionId, HeaderType};
+use crate::link::Link;
 use gasworks_os::{OsError, clock};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -25,7 +27,7 @@ const LISTED_LOOK: u64 = Duration::from_millis(100).as_nanos() as u64;
 const SWEEP: u64 = Duration::from_secs(1).as_nanos() as u64;
 const SWEEPS: usize = 4;
 const LEAST_SWEPT: usize = 64;
-/// How long datagrams without room in the receiver's queue wait.
+/// How long datagrams, and headers, without room in the receiver's queue wait.
 const UNSENT_LOOK: u64 = Duration::from_millis(1).as_nanos() as u64;
 /// Steps without anything until a waiting thread yields, and then sleeps; and for how long.
 const SPINS: u32 = 100;
@@ -139,7 +141,7 @@ impl Endpoint {
         let mut stalled = Vec::new();
         for id in self.traffic.listed() {
             let Some(connection) = self.connections.get_mut(*id) else { continue };
-            let taken = connection.channel.as_mut().map_or(0, crate::channel::Channel::taken);
+            let taken = connection.channel.as_mut().map_or(0, Link::taken);
             if std::mem::replace(&mut connection.out.progress, taken) == taken {
                 stalled.push(*id);
             }
@@ -164,12 +166,13 @@ impl Endpoint {
             }
         }
         self.look_whether_alive(&swept);
+        self.fifo.iter_mut().for_each(Fifo::sweep);
     }
 
     fn look_whether_alive(&mut self, ids: &[ConnectionId]) {
         let mut known: Vec<(*const Peer, bool)> = Vec::new();
         for id in ids {
-            let Some(connection) = self.connections.get(*id) else { continue };
+            let Some(connection) = self.connections.get_mut(*id) else { continue };
             let Some(peer) = connection.peer.as_ref().filter(|_| connection.is_open()) else { continue };
             let at = Arc::as_ptr(peer);
             let is_alive = match known.iter().find(|(known, _)| *known == at) {
@@ -283,7 +286,11 @@ impl Endpoint {
         if !self.unsent.is_empty() {
             at = at.min(clock::monotonic() + UNSENT_LOOK);
         }
-        if now {
+        let (at_once, soon) = self.fifo.as_ref().map_or((false, false), Fifo::is_pending);
+        if soon {
+            at = at.min(clock::monotonic() + UNSENT_LOOK);
+        }
+        if now || at_once {
             at = 0;
         }
         Ok(alarm.set((at != u64::MAX).then_some(at))?)

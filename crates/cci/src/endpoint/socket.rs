@@ -4,10 +4,12 @@ use super::connection::{Connection, Keepalive, Opening};
 use super::event::{Buffer, Event, Failure, Request, RequestId};
 use super::peer::{Peer, PeerMemory};
 use super::{Endpoint, nanoseconds, sleep};
-use crate::channel::{Channel, Half, MAX_SEND};
+use crate::channel::{Half, MAX_SEND};
 use crate::datagram::{ConnectRequest, Datagram, MAX_LEN, Nonce, Party};
+use crate::fifo::PeerFiles;
 use crate::handshake::{ConnectionAction as Do, ConnectionEvent as On, ConnectionState as In};
 use crate::header::ConnectionId;
+use crate::link::{Link, PeerHalf};
 use crate::uri::Uri;
 use gasworks_os::clock;
 use gasworks_os::datagram::{Received, Sent};
@@ -15,6 +17,7 @@ use gasworks_os::unix::Credentials;
 use gasworks_sync::kill_point;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Datagrams that are taken from the socket at once.
 const BATCH: usize = 64;
@@ -83,17 +86,20 @@ impl Endpoint {
         let Ok(uri) = Uri::parse(&request.uri) else { return };
         let refusal = Datagram::Refusal { nonce: request.nonce };
         let by_fifo = self.party(ConnectionId { index: 0, generation: 0 }).by_fifo;
-        let passed = (is_friend && request.party.by_fifo == by_fifo).then(|| passed(fds)).flatten();
+        let passed =
+            (is_friend && request.party.by_fifo == by_fifo).then(|| self.passed(fds, &uri)).flatten();
         let Some((half, memory)) = passed else {
             return self.send_datagram(&uri.socket(), refusal.encode(), None);
         };
+        let peer = self.peers.known(Peer::new(&uri, from.pid, &request.party, memory, &half));
+        let half = peer.half(half);
         let interval = nanoseconds(self.config.retransmit);
         let opening = Opening { peer_half: Some(half), socket: uri.socket(), interval, ..Opening::default() };
         let timeout = self.config.send_timeout;
         let mut connection = Connection::new(In::Offered, request.attribute, request.nonce, opening, timeout);
         connection.peer_id = request.party.connection;
         connection.max_send = self.longest(&request.party);
-        connection.peer = Some(self.peers.known(Peer::new(&uri, from.pid, &request.party, Some(memory))));
+        connection.peer = Some(peer);
         let Some(id) = self.connections.insert(clock::monotonic(), connection) else {
             return self.send_datagram(&uri.socket(), refusal.encode(), None);
         };
@@ -111,8 +117,10 @@ impl Endpoint {
         let (longest, uri) = (self.longest(&party), self.peer_uri(id));
         let Some(connection) = self.connections.get(id) else { return };
         if connection.state == In::Requested {
-            let Some(((half, memory), uri)) = passed(fds).zip(uri) else { return };
-            let peer = self.peers.known(Peer::new(&uri, from.pid, &party, Some(memory)));
+            let Some(uri) = uri else { return };
+            let Some((half, memory)) = self.passed(fds, &uri) else { return };
+            let peer = self.peers.known(Peer::new(&uri, from.pid, &party, memory, &half));
+            let half = peer.half(half);
             let Some(connection) = self.connections.get_mut(id) else { return };
             (connection.peer_id, connection.max_send, connection.peer) =
                 (party.connection, longest, Some(peer));
@@ -141,8 +149,13 @@ impl Endpoint {
         let Some(connection) = self.connections.get_mut(id) else { return };
         let halves =
             connection.opening.as_mut().and_then(|opening| opening.half.take().zip(opening.peer_half.take()));
-        if let Some((own, peer)) = halves {
-            let channel = Channel::new(own, peer);
+        let link = halves.and_then(|(own, peer)| Link::join(own, peer, id, connection.peer_id));
+        if let Some(mut channel) = link {
+            let early = connection.opening.as_mut().map(|opening| std::mem::take(&mut opening.early));
+            for header in early.unwrap_or_default() {
+                // It is looked at below.
+                let _ = channel.arrive(header);
+            }
             // From now on the peer says so when it sends.
             let is_empty = channel.arm();
             connection.channel = Some(channel);
@@ -171,9 +184,8 @@ impl Endpoint {
         let event = match action {
             Do::SendRequest => return self.send_request(id),
             Do::SendReply => {
-                let has_file = connection.opening.as_ref().is_some_and(|opening| opening.file.is_some());
                 // A client that has the reply has no need of another one.
-                if has_file {
+                if connection.opening.is_some() {
                     let reply = Datagram::Reply { nonce, party: self.party(id) };
                     self.send_about(id, &reply, true);
                     kill_point!("cci.reply.sent");
@@ -216,10 +228,10 @@ impl Endpoint {
 
     fn close(&mut self, id: ConnectionId) {
         let Some(connection) = self.connections.get_mut(id) else { return };
-        if let Some(channel) = &mut connection.channel {
-            // Nobody looks at the connection again: what this side has taken, the peer has to know before it finds it closed.
-            channel.acknowledge();
-            channel.close();
+        let Some(channel) = &mut connection.channel else { return };
+        // Nobody looks at the connection again: what this side has taken, the peer has to know before it finds it closed.
+        channel.acknowledge();
+        if channel.close() {
             self.signal(id);
             kill_point!("cci.close.signalled");
         }
@@ -236,14 +248,19 @@ impl Endpoint {
             let gone = Datagram::Gone { nonce: connection.nonce }.encode();
             self.send_datagram(&opening.socket, gone, None);
         }
+        if let (Some(fifo), Some(Link::Fifo(link))) = (&mut self.fifo, connection.channel) {
+            fifo.close_later(id, link);
+        }
     }
 
     /// Ends a connection whose peer has no socket any more, once all that it sent was taken.
     pub(super) fn peer_is_gone(&mut self, id: ConnectionId) {
-        let channel = self.connections.get(id).and_then(|connection| connection.channel.as_ref());
-        match channel.is_some_and(Channel::waits) {
-            true => self.traffic.look_at(id),
-            false => self.on(id, On::PeerGone),
+        let link = self.connections.get_mut(id).and_then(|connection| connection.channel.as_mut());
+        let (waits, comes_later) = link.map_or((false, false), |link| (link.waits(), link.break_off()));
+        if waits {
+            self.traffic.look_at(id);
+        } else if !comes_later {
+            self.on(id, On::PeerGone);
         }
     }
 
@@ -305,8 +322,9 @@ impl Endpoint {
     fn try_send(&self, to: &Path, bytes: &[u8], memory_of: Option<ConnectionId>) -> Option<Sent> {
         let mut fds: Vec<BorrowedFd<'_>> = Vec::new();
         if let Some(id) = memory_of {
-            let file = self.connections.get(id)?.opening.as_ref()?.file.as_ref()?;
-            fds.extend([file.as_fd(), self.wakeups_file.as_fd(), self.registrations.file().as_fd()]);
+            let file = self.connections.get(id)?.opening.as_ref()?.file.as_ref();
+            fds.extend(file.map(AsFd::as_fd));
+            fds.extend([self.wakeups_file.as_fd(), self.registrations.file().as_fd()]);
         }
         self.socket.send_to(to, bytes, &fds).ok()
     }
@@ -345,10 +363,23 @@ impl Endpoint {
         self.keep_alive(id, now);
         self.expire(id, now);
     }
-}
 
-/// The memory that came with a datagram of the handshake.
-fn passed(fds: Vec<OwnedFd>) -> Option<(Half, PeerMemory)> {
-    let [half, wakeups, registrations]: [OwnedFd; 3] = fds.try_into().ok()?;
-    Some((Half::map(&half).ok()?, PeerMemory::map(&wakeups, &registrations).ok()?))
+    /// What a peer's side of a connection works by, and its memory, of what came with a datagram of the handshake.
+    fn passed(&self, fds: Vec<OwnedFd>, uri: &Uri) -> Option<(PeerHalf, Option<PeerMemory>)> {
+        if self.fifo.is_none() {
+            let [half, wakeups, registrations]: [OwnedFd; 3] = fds.try_into().ok()?;
+            let memory = PeerMemory::map(&wakeups, &registrations).ok()?;
+            return Some((PeerHalf::Rings(Half::map(&half).ok()?), Some(memory)));
+        }
+        // Who passes nothing does RMA by fragments.
+        let memory = match fds.is_empty() {
+            true => None,
+            false => {
+                let [wakeups, registrations]: [OwnedFd; 2] = fds.try_into().ok()?;
+                Some(PeerMemory::map(&wakeups, &registrations).ok()?)
+            }
+        };
+        let files = PeerFiles::open(&uri.directory()).ok()?;
+        Some((PeerHalf::Fifo(Arc::new(files)), memory))
+    }
 }

@@ -3,14 +3,15 @@
 //! A few connections, of which something has come lately, are looked at directly. The others are asked to set their bit ([`Wakeups`](crate::wakeups::Wakeups)), so that a poll costs the same
 //! however many there are.
 
-use super::connection::{Connection, Waiting};
+use super::connection::{Connection, Outgoing, Waiting};
 use super::event::{Buffer, CallError, Event, Failure, Message, OperationId, SendFlags};
 use super::operation::Pending;
 use super::{Endpoint, nanoseconds, transfer};
-use crate::channel::{Channel, MAX_INLINE, Payload, SendError};
+use crate::channel::{MAX_INLINE, Payload, SendError};
 use crate::datagram::Attribute;
 use crate::handshake::{ConnectionEvent as On, ConnectionState as In};
 use crate::header::{ConnectionId, Header, HeaderType};
+use crate::link::Link;
 use gasworks_os::clock;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -28,7 +29,7 @@ const PATIENCE: u32 = 32;
 const SILENT_PATIENCE: u32 = 4096;
 const BUSY: u32 = 64;
 /// Answers to a peer that wait for room in its ring. An honest one has fewer.
-const MAX_ANSWERS: usize = 64;
+pub(super) const MAX_ANSWERS: usize = 64;
 /// Steps from one look at the socket and the clock to the next, and how many are followed by such a look after a datagram has come or has found room.
 const CALM: u32 = 4096;
 const EAGER: u32 = 64;
@@ -55,6 +56,15 @@ pub(super) struct Traffic {
 }
 
 impl Traffic {
+    /// Has the endpoint look after a connection that has something under way.
+    fn list(&mut self, id: ConnectionId, out: &mut Outgoing) {
+        if !out.is_listed && !out.is_idle() {
+            out.is_listed = true;
+            self.listed.push(id);
+        }
+        self.is_urgent = true;
+    }
+
     pub(super) fn look_at(&mut self, id: ConnectionId) {
         self.again.push_back(id);
     }
@@ -90,6 +100,8 @@ enum Other {
     Bytes(Buffer),
     /// A block's number, and how many bytes of it.
     Block(u32, usize),
+    /// Where it lies in the peer's file, in cache lines, and how many bytes it has.
+    File(u16, usize),
 }
 
 impl Other {
@@ -101,6 +113,7 @@ impl Other {
                 Self::Bytes(buffer)
             }
             Payload::Block { index, bytes } => Self::Block(index, bytes.len()),
+            Payload::File { offset, len } => Self::File(offset, len),
         }
     }
 }
@@ -232,11 +245,7 @@ impl Endpoint {
     /// Has the endpoint look after a connection that has something under way.
     pub(super) fn list(&mut self, id: ConnectionId) {
         let Some(connection) = self.connections.get_mut(id) else { return };
-        if !connection.out.is_listed && !connection.out.is_idle() {
-            connection.out.is_listed = true;
-            self.traffic.listed.push(id);
-        }
-        self.traffic.is_urgent = true;
+        self.traffic.list(id, &mut connection.out);
     }
 
     /// Ends an operation.
@@ -253,6 +262,9 @@ impl Endpoint {
     /// Moves everything on by a bounded amount.
     #[inline]
     pub(super) fn step(&mut self) {
+        if self.fifo.is_some() {
+            self.read_fifo();
+        }
         let (mut at, mut is_quiet) = (0, true);
         while let Some((id, quiet)) = self.traffic.watched.get(at).copied() {
             let has_come = self.receive(id);
@@ -357,7 +369,9 @@ impl Endpoint {
     #[inline]
     fn take_some(&mut self, id: ConnectionId) -> bool {
         let Some(connection) = self.connections.get_mut(id) else { return false };
-        let Connection { channel: Some(channel), state, keepalive, .. } = connection else { return false };
+        let Connection { channel: Some(channel), state, keepalive, peer_id, out, .. } = connection else {
+            return false;
+        };
         if !channel.waits() {
             if channel.acknowledge() {
                 self.signal(id);
@@ -392,6 +406,17 @@ impl Endpoint {
                     channel.free(index);
                     buffer
                 }
+                Payload::File { .. } => {
+                    let found = take_file(channel, header, &mut self.buffers);
+                    let Some(buffer) = found.filter(|_| out.answers.len() < MAX_ANSWERS) else {
+                        self.on(id, On::PeerGone);
+                        return true;
+                    };
+                    // Acknowledgements of several messages are written at once.
+                    out.answers.push_back(acknowledgement(header, *peer_id));
+                    self.traffic.list(id, out);
+                    buffer
+                }
             };
             self.held += 1;
             self.events.push_back(Event::Received(Message { connection: id, bytes }));
@@ -415,9 +440,21 @@ impl Endpoint {
                     return;
                 };
                 let mut buffer = self.buffers.get(len);
-                channel.peer_block(index, len).read(buffer.bytes_mut());
+                channel.read_block(index, buffer.bytes_mut());
                 channel.free(index);
                 self.deliver(id, buffer);
+            }
+            (HeaderType::Send, Other::File(..)) => {
+                let Some(connection) = self.connections.get(id) else { return };
+                let (channel, peer_id) = (connection.channel.as_ref(), connection.peer_id);
+                let found = channel.and_then(|channel| take_file(channel, header, &mut self.buffers));
+                let Some(buffer) = found else { return self.on(id, On::PeerGone) };
+                let answer = acknowledgement(header, peer_id);
+                self.answer(id, answer.of, answer.offset, answer.length);
+                self.deliver(id, buffer);
+            }
+            (HeaderType::RmaWrite | HeaderType::RmaRead, Other::File(offset, len)) => {
+                self.fragment_arrives(id, header, offset.into(), len);
             }
             (HeaderType::RmaWrite | HeaderType::RmaRead, Other::Block(index, len)) => {
                 self.fragment_arrives(id, header, index, len);
@@ -488,7 +525,7 @@ impl Endpoint {
 
     /// Completes what the peer is known to have taken.
     #[inline]
-    fn end_what_was_taken(&mut self, id: ConnectionId) {
+    pub(super) fn end_what_was_taken(&mut self, id: ConnectionId) {
         let Some(connection) = self.connections.get_mut(id) else { return };
         let Connection { channel: Some(channel), out, .. } = connection else { return };
         let taken = channel.known_taken();
@@ -513,12 +550,8 @@ impl Endpoint {
         let mut wakes = false;
         while let Some(connection) = self.connections.get_mut(id) {
             let Connection { out, channel: Some(channel), peer_id, .. } = connection else { break };
-            let sent = if let Some(header) = out.answers.front() {
-                let sent = channel.send(*header, &[]);
-                if sent.is_ok() {
-                    out.answers.pop_front();
-                }
-                sent
+            let sent = if !out.answers.is_empty() {
+                channel.send_answers(&mut out.answers)
             } else {
                 match out.waiting.front_mut() {
                     None => break,
@@ -552,7 +585,10 @@ impl Endpoint {
     /// Fails what is under way on a connection.
     pub(super) fn abort(&mut self, id: ConnectionId) {
         let Some(connection) = self.connections.get_mut(id) else { return };
-        let taken = connection.channel.as_mut().map_or(0, Channel::taken);
+        let taken = connection.channel.as_mut().map_or(0, Link::taken);
+        if let Some(channel) = &mut connection.channel {
+            channel.send_last_answers(&mut connection.out.answers);
+        }
         let out = std::mem::take(&mut connection.out);
         connection.out.is_listed = out.is_listed;
         for (number, pending) in out.sent {
@@ -636,4 +672,17 @@ fn too_long(connection: &Connection, len: usize) -> CallError {
         In::Requested | In::Offered | In::Rejected | In::Closing | In::Over => CallError::NoConnection,
         _ => CallError::TooLong { len, most: connection.max_send },
     }
+}
+
+/// Copies a message out of a file of the peer's; `None` if it is not there.
+#[cold]
+fn take_file(channel: &Link, header: Header, buffers: &mut Buffers) -> Option<Buffer> {
+    let mut buffer = buffers.get(header.length as usize);
+    let is_there = channel.read_payload(header.offset, buffer.bytes_mut());
+    is_there.then_some(buffer)
+}
+
+/// The header by which the peer learns that a message was taken.
+fn acknowledgement(header: Header, peer: ConnectionId) -> Header {
+    Header { of: HeaderType::SendAck, connection: peer, ..header }
 }

@@ -17,6 +17,7 @@ use crate::channel::{BLOCKS, MAX_SEND, Sent};
 use crate::datagram::{Attribute, Datagram, RegistrationId};
 use crate::handshake::ConnectionEvent as On;
 use crate::header::{ConnectionId, Header, HeaderType, LINE};
+use crate::link::{Link, copy};
 use crate::registration::{Extent, Memory, RmaHandle, RmaRights, Shared};
 use crate::uri::Uri;
 use gasworks_os::maps;
@@ -379,13 +380,13 @@ impl Endpoint {
             if !channel.has_room() {
                 return Pushed::Full;
             }
-            let Some(block) = channel.claim() else { return Pushed::Full };
             let whole = LINE + len as usize;
-            let room = channel.own_block(block, whole);
+            let Some(block) = channel.claim(whole) else { return Pushed::Full };
             let (registration, offset) = transfer.remote;
-            room.write(&fragment_line(registration, offset + at, len));
-            if let (RmaKind::Write, Some(payload)) = (transfer.kind, room.slice(LINE, len as usize)) {
-                here.copy_to(payload);
+            let payload = (transfer.kind == RmaKind::Write).then_some(here);
+            if !channel.fill(block, &fragment_line(registration, offset + at, len), payload) {
+                channel.free_own(block);
+                return Pushed::Full;
             }
             kill_point!("cci.fragment.filled");
             let header = Header {
@@ -394,7 +395,7 @@ impl Endpoint {
                 offset: block as u16,
                 length: whole as u32,
             };
-            return match channel.send_block(header, block, whole) {
+            return match channel.send_fragment(header, block, whole) {
                 Ok(sent) => {
                     let fragment = Fragment { operation: transfer.pending.operation, at, len };
                     let fragments = out.fragments.get_or_insert_with(|| Box::new([None; BLOCKS as usize]));
@@ -431,30 +432,20 @@ impl Endpoint {
         else {
             return;
         };
-        let bytes = channel.peer_block(index, len);
-        let (Some(line), Some(payload)) = (bytes.slice(0, LINE), bytes.slice(LINE, len.saturating_sub(LINE)))
-        else {
+        let Some((line, payload)) = channel.fragment_line(index, len) else {
             return self.on(id, On::PeerGone);
         };
-        let mut words = [0; LINE / 8];
-        line.read(bytemuck::cast_slice_mut(&mut words));
-        let [names, offset, len, ..] = words.map(u64::from_le);
+        let [names, offset, len, ..] = bytemuck::cast::<_, [u64; LINE / 8]>(line).map(u64::from_le);
         let registration = RegistrationId { index: names as u32, generation: (names >> 32) as u32 };
         let is_read = header.of == HeaderType::RmaRead;
         let wanted = if is_read { RmaRights::READ } else { RmaRights::WRITE };
         let status = match self.registrations.find_own(registration) {
             None => Status::Handle,
             Some((_, rights)) if !rights.contains(wanted) => Status::Operation,
-            Some((memory, _)) => match (part(memory.bytes(), offset, len), part(payload, 0, len)) {
-                (Some(here), Some(there)) => {
-                    if is_read {
-                        copy(here, there)
-                    } else {
-                        copy(there, here)
-                    }
-                    Status::Done
-                }
-                _ => Status::Operation,
+            Some((memory, _)) => match part(memory.bytes(), offset, len).filter(|_| len <= payload) {
+                Some(here) if channel.move_fragment(index, here, is_read) => Status::Done,
+                Some(_) => return self.on(id, On::PeerGone),
+                None => Status::Operation,
             },
         };
         kill_point!("cci.fragment.moved");
@@ -464,7 +455,7 @@ impl Endpoint {
     /// The target has moved the bytes of a fragment, or cannot.
     pub(super) fn fragment_is_over(&mut self, id: ConnectionId, header: Header) {
         let Some(connection) = self.connections.get_mut(id) else { return };
-        let (out, Some(channel)) = (&mut connection.out, &connection.channel) else { return };
+        let (out, Some(channel)) = (&mut connection.out, &mut connection.channel) else { return };
         let place =
             out.fragments.as_mut().and_then(|fragments| fragments.get_mut(usize::from(header.offset)));
         // An acknowledgement of nothing is no honest peer's.
@@ -480,14 +471,14 @@ impl Endpoint {
             transfer.acknowledged += len;
             match header.length {
                 done if done == Status::Done as u32 => {
-                    let block = channel.own_block(header.offset.into(), LINE + len as usize);
                     let memory = self.registrations.find(transfer.local.0);
                     let here =
                         memory.and_then(|(memory, _)| part(memory.bytes(), transfer.local.1 + at, len));
-                    match (transfer.kind, here, block.slice(LINE, len as usize)) {
-                        (RmaKind::Write, ..) => {}
-                        (RmaKind::Read, Some(here), Some(there)) => there.copy_to(here),
-                        (RmaKind::Read, ..) => transfer.fail(Failure::Handle),
+                    match (transfer.kind, here) {
+                        (RmaKind::Write, _) => {}
+                        (RmaKind::Read, Some(here)) if channel.drain(header.offset.into(), here) => {}
+                        (RmaKind::Read, Some(_)) => transfer.fail(Failure::Disconnected),
+                        (RmaKind::Read, None) => transfer.fail(Failure::Handle),
                     }
                 }
                 handle if handle == Status::Handle as u32 => transfer.fail(Failure::Handle),
@@ -503,7 +494,7 @@ impl Endpoint {
     /// Completes transfers of which all fragments, and the message, are over.
     pub(super) fn finish_transfers(&mut self, id: ConnectionId) {
         while let Some(connection) = self.connections.get_mut(id) {
-            let taken = connection.channel.as_mut().map_or(0, crate::channel::Channel::taken);
+            let taken = connection.channel.as_mut().map_or(0, Link::taken);
             let transfers = &mut connection.out.transfers;
             let Some(at) = transfers.iter().position(|transfer| transfer.is_over(taken)) else { return };
             let Transfer { pending, failed, .. } = transfers.remove(at);
@@ -538,16 +529,6 @@ fn fragment_line(RegistrationId { index, generation }: RegistrationId, offset: u
 
 fn part(bytes: VolatileSlice<'_>, offset: u64, len: u64) -> Option<VolatileSlice<'_>> {
     bytes.slice(usize::try_from(offset).ok()?, usize::try_from(len).ok()?)
-}
-
-/// Copies bytes to others, which may overlap them where an endpoint reaches its own memory.
-fn copy(from: VolatileSlice<'_>, to: VolatileSlice<'_>) {
-    if from.as_ptr().addr().abs_diff(to.as_ptr().addr()) >= from.len() {
-        return from.copy_to(to);
-    }
-    let mut bytes = vec![0; from.len()];
-    from.read(&mut bytes);
-    to.write(&bytes);
 }
 
 impl From<crate::channel::HalfError> for CallError {

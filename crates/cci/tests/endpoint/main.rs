@@ -7,39 +7,44 @@ mod tasks;
 mod transfers;
 
 use gasworks_cci::datagram::Attribute;
-use gasworks_cci::endpoint::{Endpoint, EndpointConfig, Event, Failure, Message, SendFlags};
+use gasworks_cci::endpoint::{Backend, Endpoint, EndpointConfig, Event, Failure, Message, SendFlags};
 use gasworks_cci::header::ConnectionId;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
+/// By what means these tests' endpoints work. `tests/fifo` has the same tests, by FIFOs.
+#[allow(dead_code, reason = "the other binary has its own")]
+const BACKEND: Backend = Backend::Rings;
+
 /// How long anything may take that is expected to happen.
-const LONG: Duration = Duration::from_secs(60);
+pub(crate) const LONG: Duration = Duration::from_secs(60);
 
 /// A directory for endpoints of this test alone.
-fn directory() -> TempDir {
+pub(crate) fn directory() -> TempDir {
     tempfile::Builder::new().prefix("cci").tempdir().expect("a directory")
 }
 
-fn config(directory: &TempDir) -> EndpointConfig {
-    EndpointConfig { base: directory.path().to_str().expect("text").into(), ..EndpointConfig::default() }
+pub(crate) fn config(directory: &TempDir) -> EndpointConfig {
+    let base = directory.path().to_str().expect("text").into();
+    EndpointConfig { base, backend: crate::BACKEND, ..EndpointConfig::default() }
 }
 
 /// Endpoints that are connected: the client and its connection, the server and its.
-struct Pair {
-    ends: [Endpoint; 2],
-    ids: [ConnectionId; 2],
+pub(crate) struct Pair {
+    pub(crate) ends: [Endpoint; 2],
+    pub(crate) ids: [ConnectionId; 2],
     _directory: TempDir,
 }
 
-const CLIENT: usize = 0;
-const SERVER: usize = 1;
+pub(crate) const CLIENT: usize = 0;
+pub(crate) const SERVER: usize = 1;
 
 impl Pair {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::with(Attribute::ReliableOrdered, |_| {})
     }
 
-    fn with(attribute: Attribute, change: impl Fn(&mut EndpointConfig)) -> Self {
+    pub(crate) fn with(attribute: Attribute, change: impl Fn(&mut EndpointConfig)) -> Self {
         let directory = directory();
         let ends = [(); 2].map(|()| {
             let mut config = config(&directory);
@@ -65,7 +70,7 @@ impl Pair {
     }
 
     /// The next event of either side.
-    fn next(&mut self) -> (usize, Event) {
+    pub(crate) fn next(&mut self) -> (usize, Event) {
         let [client, server] = &mut self.ends;
         next_of(&mut [client, server])
     }
@@ -81,7 +86,7 @@ impl Pair {
         }
     }
 
-    fn send(&mut self, side: usize, bytes: &[u8], context: u64) {
+    pub(crate) fn send(&mut self, side: usize, bytes: &[u8], context: u64) {
         let id = self.ids[side];
         self.ends[side].send(id, &[bytes], context, SendFlags::empty()).expect("sent");
     }
@@ -96,7 +101,7 @@ impl Pair {
 }
 
 /// The next event of some endpoints, and whose it is.
-fn next_of(ends: &mut [&mut Endpoint]) -> (usize, Event) {
+pub(crate) fn next_of(ends: &mut [&mut Endpoint]) -> (usize, Event) {
     let start = Instant::now();
     loop {
         for (at, end) in ends.iter_mut().enumerate() {
@@ -118,6 +123,6 @@ fn nothing_of(ends: &mut [&mut Endpoint], time: Duration) {
     }
 }
 
-fn bytes(seed: usize, len: usize) -> Vec<u8> {
+pub(crate) fn bytes(seed: usize, len: usize) -> Vec<u8> {
     (0..len).map(|at| (at * 7 + seed * 31) as u8).collect()
 }
