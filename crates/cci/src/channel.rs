@@ -203,14 +203,15 @@ pub struct Channel {
     /// How many messages were sent, and how many of them the peer is known to have taken.
     sent: u64,
     taken: u64,
-    /// How many of the peer's it was last told to be taken.
+    /// How many of the peer's it was last told to be taken, and told so by the count that it can look at.
     told: u64,
+    counted: u64,
 }
 
 impl Channel {
     /// The connection's memory, of the halves of both.
     pub fn new(own: Half, peer: Half) -> Self {
-        Self { own, peer, cursor: Cursor::default(), sent: 0, taken: 0, told: 0 }
+        Self { own, peer, cursor: Cursor::default(), sent: 0, taken: 0, told: 0, counted: 0 }
     }
 
     /// Whether there is room in the peer's ring for one more message.
@@ -393,8 +394,13 @@ impl Channel {
         self.told != self.cursor.next() && self.acknowledge_now()
     }
 
+    /// As [`acknowledge`](Self::acknowledge), also where a message has told it: the peer may not have read that.
+    pub fn acknowledge_surely(&mut self) -> bool {
+        self.counted != self.cursor.next() && self.acknowledge_now()
+    }
+
     fn acknowledge_now(&mut self) -> bool {
-        self.told = self.cursor.next();
+        (self.told, self.counted) = (self.cursor.next(), self.cursor.next());
         let Some((inbox, count)) = self.own.inbox().zip(self.own.acknowledged()) else { return false };
         inbox.publish(&mut self.cursor);
         kill_point!("cci.acknowledge.published");

@@ -57,8 +57,10 @@ impl HeaderType {
         Self::Disconnect,
     ];
 
+    /// They are numbered from 1 on, in this order.
+    #[inline]
     fn from_bits(bits: u64) -> Option<Self> {
-        Self::ALL.into_iter().find(|of| *of as u64 == bits)
+        Self::ALL.get((bits as usize).wrapping_sub(1)).copied()
     }
 }
 
@@ -86,11 +88,13 @@ pub struct Header {
 
 impl Header {
     /// The header of a message whose payload is named, or comes, with it.
+    #[inline]
     pub fn of_message(connection: ConnectionId, len: usize) -> Self {
         Self { of: HeaderType::Send, connection, offset: 0, length: len as u32 }
     }
 
     /// The header as it is written. A length beyond [`MAX_LENGTH`] is cut to its low bits: callers check lengths before.
+    #[inline]
     pub fn encode(self) -> [u8; HEADER_LEN] {
         let Self { of, connection: ConnectionId { index, generation }, offset, length } = self;
         let word = of as u64
@@ -102,6 +106,7 @@ impl Header {
     }
 
     /// Reads a header; `None` if its type is unknown.
+    #[inline]
     pub fn decode(bytes: [u8; HEADER_LEN]) -> Option<Self> {
         let word = u64::from_le_bytes(bytes);
         Some(Self {

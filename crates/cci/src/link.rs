@@ -151,6 +151,14 @@ impl Link {
         }
     }
 
+    /// As [`acknowledge`](Self::acknowledge), also where a message has told it, which the peer may not have read.
+    pub(crate) fn acknowledge_surely(&mut self) -> bool {
+        match self {
+            Self::Rings(channel) => channel.acknowledge_surely(),
+            Self::Fifo(_) => false,
+        }
+    }
+
     /// Whether something has come.
     #[inline]
     pub(crate) fn waits(&self) -> bool {

@@ -272,6 +272,12 @@ impl Endpoint {
     #[inline]
     pub fn event(&mut self) -> Result<Option<Event>, CallError> {
         if self.events.is_empty() {
+            if let Some(event) = self.take_at_once() {
+                return Ok(Some(event));
+            }
+            if !self.events.is_empty() {
+                return Ok(self.events.pop_front());
+            }
             self.step();
             if self.events.is_empty() {
                 return self.event_after_none();

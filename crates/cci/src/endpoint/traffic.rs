@@ -28,6 +28,10 @@ const LISTED: usize = 4;
 const PATIENCE: u32 = 32;
 const SILENT_PATIENCE: u32 = 4096;
 const BUSY: u32 = 64;
+/// Messages that are given to the program without a look at anything else.
+const AT_ONCE: u32 = 16;
+/// After how many looks that find nothing a peer is told what was taken although a message has told it: that may not have been read.
+const FORGOTTEN: u32 = 1024;
 /// Answers to a peer that wait for room in its ring. An honest one has fewer.
 pub(super) const MAX_ANSWERS: usize = 64;
 /// Steps from one look at the socket and the clock to the next, and how many are followed by such a look after a datagram has come or has found room.
@@ -48,6 +52,10 @@ pub(super) struct Traffic {
     is_urgent: bool,
     patience: u32,
     busy: u32,
+    /// How many messages were taken without a look at anything else.
+    at_once: u32,
+    /// Of which connection the last of these was.
+    told_by: Option<ConnectionId>,
     /// The word of the bits that is taken next.
     word: usize,
     /// Steps until the socket and the clock are looked at, and how many such looks follow each other.
@@ -94,6 +102,14 @@ pub(super) struct Buffers {
 /// Buffers that are kept.
 const KEPT_SMALL: usize = 1024;
 const KEPT_LARGE: usize = 16;
+
+/// What was taken of a connection.
+enum Taken {
+    Nothing,
+    Message(Message),
+    /// Something that the program has no message of, or may not have yet.
+    Other,
+}
 
 /// A payload, without its borrow.
 enum Other {
@@ -271,6 +287,9 @@ impl Endpoint {
             is_quiet &= !has_come;
             if let Some(watched) = self.traffic.watched.get_mut(at).filter(|watched| watched.0 == id) {
                 watched.1 = if has_come { 0 } else { quiet.saturating_add(1) };
+                if watched.1 == FORGOTTEN {
+                    self.acknowledge_surely(id);
+                }
                 at += 1;
             }
         }
@@ -329,11 +348,20 @@ impl Endpoint {
         }
     }
 
+    /// Has the peer of a connection know what was taken, by a way that it need not read messages for.
+    #[cold]
+    fn acknowledge_surely(&mut self, id: ConnectionId) {
+        let channel = self.connections.get_mut(id).and_then(|connection| connection.channel.as_mut());
+        if channel.is_some_and(Link::acknowledge_surely) {
+            self.signal(id);
+        }
+    }
+
     /// Has a connection be announced when something comes. Nobody looks at it until then, so the peer learns now what was taken.
     fn announce(&mut self, id: ConnectionId) {
         let Some(connection) = self.connections.get_mut(id) else { return };
         let Some(channel) = &mut connection.channel else { return };
-        let (wakes, has_come) = (channel.acknowledge(), !channel.arm());
+        let (wakes, has_come) = (channel.acknowledge_surely(), !channel.arm());
         if has_come {
             self.traffic.again.push_back(id);
         }
@@ -368,60 +396,99 @@ impl Endpoint {
 
     #[inline]
     fn take_some(&mut self, id: ConnectionId) -> bool {
-        let Some(connection) = self.connections.get_mut(id) else { return false };
-        let Connection { channel: Some(channel), state, keepalive, peer_id, out, .. } = connection else {
-            return false;
-        };
-        if !channel.waits() {
-            if channel.acknowledge() {
+        let mut taken = self.take_one(id);
+        if let Taken::Nothing = taken {
+            let channel = self.connections.get_mut(id).and_then(|connection| connection.channel.as_mut());
+            if channel.is_some_and(Link::acknowledge) {
                 self.signal(id);
             }
             return false;
         }
         for _ in 0..BATCH {
-            if self.held >= self.config.receive_buffers {
-                return true;
-            }
-            let (header, payload) = match channel.receive(&mut self.scratch) {
-                Ok(Some(found)) => found,
-                Ok(None) => return true,
-                Err(_) => {
-                    self.on(id, On::PeerGone);
-                    return true;
-                }
-            };
-            if let Some(keepalive) = keepalive {
-                keepalive.heard = true;
-            }
-            if header.of != HeaderType::Send || header.connection != id || *state == In::Accepting {
-                let other = Other::of(payload);
-                self.receive_other(id, header, other);
-                return true;
-            }
-            let bytes = match payload {
-                Payload::Copy(bytes) => self.buffers.copy_of(bytes),
-                Payload::Block { index, bytes } => {
-                    let mut buffer = self.buffers.get(bytes.len());
-                    bytes.read(buffer.bytes_mut());
-                    channel.free(index);
-                    buffer
-                }
-                Payload::File { .. } => {
-                    let found = take_file(channel, header, &mut self.buffers);
-                    let Some(buffer) = found.filter(|_| out.answers.len() < MAX_ANSWERS) else {
-                        self.on(id, On::PeerGone);
-                        return true;
-                    };
-                    // Acknowledgements of several messages are written at once.
-                    out.answers.push_back(acknowledgement(header, *peer_id));
-                    self.traffic.list(id, out);
-                    buffer
-                }
-            };
-            self.held += 1;
-            self.events.push_back(Event::Received(Message { connection: id, bytes }));
+            let Taken::Message(message) = taken else { break };
+            self.events.push_back(Event::Received(message));
+            taken = self.take_one(id);
+        }
+        // One more than a batch is taken by then.
+        if let Taken::Message(message) = taken {
+            self.events.push_back(Event::Received(message));
         }
         true
+    }
+
+    /// The next message of the connection of which one has come last, without a look at anything else. From time to time it gives none, so that other things are looked at.
+    #[inline]
+    pub(super) fn take_at_once(&mut self) -> Option<Event> {
+        let (id, _) = *self.traffic.watched.first()?;
+        self.traffic.at_once += 1;
+        if self.traffic.at_once <= AT_ONCE
+            && let Taken::Message(message) = self.take_one(id)
+        {
+            if let Some((_, quiet)) = self.traffic.watched.first_mut() {
+                *quiet = 0;
+            }
+            // What it says of this side's own messages has time until the program has it.
+            self.traffic.told_by = Some(id);
+            return Some(Event::Received(message));
+        }
+        self.traffic.at_once = 0;
+        if let Some(id) = self.traffic.told_by.take() {
+            self.end_what_was_taken(id);
+        }
+        None
+    }
+
+    /// Takes the next message of a connection, if one has come and the program may have it; or does what else has come.
+    #[inline(always)]
+    fn take_one(&mut self, id: ConnectionId) -> Taken {
+        let Some(connection) = self.connections.get_mut(id) else { return Taken::Nothing };
+        let Connection { channel: Some(channel), state, keepalive, peer_id, out, .. } = connection else {
+            return Taken::Nothing;
+        };
+        if !channel.waits() {
+            return Taken::Nothing;
+        }
+        if self.held >= self.config.receive_buffers {
+            return Taken::Other;
+        }
+        let (header, payload) = match channel.receive(&mut self.scratch) {
+            Ok(Some(found)) => found,
+            Ok(None) => return Taken::Other,
+            Err(_) => {
+                self.on(id, On::PeerGone);
+                return Taken::Other;
+            }
+        };
+        if let Some(keepalive) = keepalive {
+            keepalive.heard = true;
+        }
+        if header.of != HeaderType::Send || header.connection != id || *state == In::Accepting {
+            let other = Other::of(payload);
+            self.receive_other(id, header, other);
+            return Taken::Other;
+        }
+        let bytes = match payload {
+            Payload::Copy(bytes) => self.buffers.copy_of(bytes),
+            Payload::Block { index, bytes } => {
+                let mut buffer = self.buffers.get(bytes.len());
+                bytes.read(buffer.bytes_mut());
+                channel.free(index);
+                buffer
+            }
+            Payload::File { .. } => {
+                let found = take_file(channel, header, &mut self.buffers);
+                let Some(buffer) = found.filter(|_| out.answers.len() < MAX_ANSWERS) else {
+                    self.on(id, On::PeerGone);
+                    return Taken::Other;
+                };
+                // Acknowledgements of several messages are written at once.
+                out.answers.push_back(acknowledgement(header, *peer_id));
+                self.traffic.list(id, out);
+                buffer
+            }
+        };
+        self.held += 1;
+        Taken::Message(Message { connection: id, bytes })
     }
 
     /// Handles what is no message on a connection that both sides know to be there.

@@ -288,3 +288,29 @@ fn a_message_is_acknowledged_however_many_connections_there_are() {
         assert_eq!((messages, ends), (1, 1));
     }
 }
+
+/// A program that may have no more messages learns that its own was taken, although the messages that say so wait.
+#[test]
+fn who_can_take_no_more_learns_what_was_taken() {
+    let mut pair = Pair::with(Attribute::ReliableOrdered, |config| config.receive_buffers = 2);
+    let mut held = Vec::new();
+    for _ in 0..2 {
+        pair.send(SERVER, b"held", 0);
+        held.push(pair.message(CLIENT));
+    }
+    let id = pair.ids[CLIENT];
+    let operation = pair.ends[CLIENT].send(id, &[b"x"], 0, SendFlags::AWAITED).expect("sent");
+    let start = Instant::now();
+    let mut outcome = None;
+    while outcome.is_none() {
+        assert!(start.elapsed() < LONG, "it is never told");
+        if let Some(Event::Received(message)) = pair.ends[SERVER].event().expect("no error") {
+            // Its answer says that it has the message, and lies in the client's ring.
+            pair.send(SERVER, b"answer", 0);
+            pair.ends[SERVER].give_back(message);
+        }
+        pair.ends[CLIENT].progress();
+        outcome = pair.ends[CLIENT].outcome(operation);
+    }
+    assert_eq!(outcome, Some(Ok(())));
+}
