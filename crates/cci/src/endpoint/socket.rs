@@ -8,7 +8,7 @@ use crate::channel::{Half, MAX_SEND};
 use crate::datagram::{ConnectRequest, Datagram, MAX_LEN, Nonce, Party};
 use crate::fifo::PeerFiles;
 use crate::handshake::{ConnectionAction as Do, ConnectionEvent as On, ConnectionState as In};
-use crate::header::ConnectionId;
+use crate::header::{ConnectionId, HeaderType};
 use crate::link::{Link, PeerHalf};
 use crate::uri::Uri;
 use gasworks_os::clock;
@@ -194,7 +194,12 @@ impl Endpoint {
             }
             Do::SendRefusal => return self.send_about(id, &Datagram::Refusal { nonce }, false),
             Do::SendAck => {
-                self.send_about(id, &Datagram::Ack { nonce }, false);
+                let ack = Datagram::Ack { nonce }.encode();
+                let to = connection.peer.as_ref().map(|peer| peer.socket.clone());
+                // A client may look away for long now. Where its datagram finds no room, whatever comes by the connection itself says that it has the reply.
+                if to.is_some_and(|to| self.try_send(&to, &ack, None) != Some(Sent::Queued)) {
+                    self.answer(id, HeaderType::KeepaliveAck, 0, 0);
+                }
                 return kill_point!("cci.ack.sent");
             }
             Do::Connected => {

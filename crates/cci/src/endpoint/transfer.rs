@@ -18,14 +18,13 @@ use crate::datagram::{Attribute, Datagram, RegistrationId};
 use crate::handshake::ConnectionEvent as On;
 use crate::header::{ConnectionId, Header, HeaderType, LINE};
 use crate::link::{Link, copy};
-use crate::registration::{Extent, Memory, RmaHandle, RmaRights, Shared};
+use crate::registration::{Extent, Memory, Registrations, RmaHandle, RmaRights, Shared};
 use crate::uri::Uri;
 use gasworks_os::maps;
 use gasworks_os::memfd::{self, Mapping};
 use gasworks_os::remote::{self, Refused, Remote};
 use gasworks_os::{OsError, clock};
 use gasworks_sync::{RawSlice, VolatileSlice, kill_point};
-use std::collections::HashMap;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
@@ -66,8 +65,35 @@ enum File {
 #[derive(Debug, Default)]
 pub(super) struct Ways {
     /// Whether the system's calls work, by the peers' tags.
-    by_system: HashMap<u32, bool>,
-    files: HashMap<(u32, RegistrationId), File>,
+    by_system: Recent<u32, Option<Remote>>,
+    files: Recent<(u32, RegistrationId), File>,
+}
+
+/// A few values by key, the one that was used last found first.
+#[derive(Debug)]
+struct Recent<K, V>(Vec<(K, V)>);
+
+impl<K, V> Default for Recent<K, V> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<K: PartialEq, V> Recent<K, V> {
+    #[inline]
+    fn get(&mut self, key: &K) -> Option<&mut V> {
+        let at = self.0.iter().position(|(known, _)| known == key)?;
+        self.0.swap(0, at);
+        self.0.first_mut().map(|(_, value)| value)
+    }
+
+    /// Keeps one more value, and no more than `most`: those that are dropped may be made again.
+    fn insert(&mut self, most: usize, key: K, value: V) {
+        if self.0.len() >= most {
+            self.0.clear();
+        }
+        self.0.push((key, value));
+    }
 }
 
 impl Endpoint {
@@ -162,7 +188,7 @@ impl Endpoint {
         let has_transfers = found.out.has_transfers();
         let deadline =
             found.send_timeout.map(|timeout| clock::monotonic().saturating_add(nanoseconds(timeout)));
-        self.local(local, len)?;
+        local_part(&self.registrations, local, len)?;
         let extent = self.remote(&peer, kind, remote, len)?;
         // Behind transfers by fragments, order is kept by going the same way.
         let is_behind = has_transfers && (message.is_some() || flags.contains(SendFlags::FENCE));
@@ -200,18 +226,6 @@ impl Endpoint {
         self.list(connection);
         self.schedule(connection);
         Ok(operation)
-    }
-
-    /// The bytes of this endpoint's side.
-    fn local(&self, (handle, offset): (RmaHandle, u64), len: u64) -> Result<VolatileSlice<'_>, CallError> {
-        let (memory, _) =
-            self.registrations.find(handle).ok_or(CallError::Handle { whose: "this endpoint's" })?;
-        part(memory.bytes(), offset, len).ok_or(CallError::Operation {
-            whose: "this endpoint's",
-            offset,
-            len,
-            why: "there are not so many",
-        })
     }
 
     /// Where the bytes of the peer's side are.
@@ -258,13 +272,10 @@ impl Endpoint {
         {
             return true;
         }
-        if !self.config.ways.by_system || !self.reaches(peer) {
-            return false;
-        }
-        let Ok(here) = self.local(local, len) else { return false };
+        let reached = if self.config.ways.by_system { self.reach(peer) } else { None };
+        let Some(remote) = reached else { return false };
+        let Ok(here) = local_part(&self.registrations, local, len) else { return false };
         let (here, there) = (here.as_ptr().addr() as u64, extent.address.wrapping_add(offset));
-        // One that was proved to be the peer, whose process may have ended since.
-        let Ok(remote) = Remote::open(peer.pid) else { return false };
         // SAFETY: transfer.1: `here` are bytes of registered memory, and `there` bytes that the peer has registered for this.
         let moved = unsafe {
             match kind {
@@ -273,7 +284,7 @@ impl Endpoint {
             }
         };
         if moved == Err(Refused::Forbidden) {
-            self.ways.by_system.insert(peer.tag, false);
+            self.ways.by_system.get(&peer.tag).into_iter().for_each(|reached| *reached = None);
         }
         moved.is_ok()
     }
@@ -293,7 +304,8 @@ impl Endpoint {
             return false;
         };
         let there = offset.checked_add(*start as u64).and_then(|at| part(mapping.bytes(), at, len));
-        let Some((there, Ok(here))) = there.map(|there| (there, self.local(local, len))) else {
+        let Some((there, Ok(here))) = there.map(|there| (there, local_part(&self.registrations, local, len)))
+        else {
             return false;
         };
         match kind {
@@ -304,16 +316,10 @@ impl Endpoint {
     }
 
     fn ask_for_file(&mut self, peer: &Peer, registration: RegistrationId) {
-        if self.ways.files.len() >= MAX_FILES {
-            // Those of registrations that are gone, and of peers that are, make room.
-            self.ways.files.clear();
-        }
-        let place = self.ways.files.entry((peer.tag, registration));
-        if let std::collections::hash_map::Entry::Vacant(place) = place {
-            place.insert(File::Asked);
+        if self.ways.files.get(&(peer.tag, registration)).is_none() {
+            self.ways.files.insert(MAX_FILES, (peer.tag, registration), File::Asked);
             let request = Datagram::FileRequest { registration, uri: self.uri().to_string() };
             self.send_datagram(&peer.socket, request.encode(), None);
-            kill_point!("cci.file.asked");
         }
     }
 
@@ -337,7 +343,7 @@ impl Endpoint {
         fds: Vec<OwnedFd>,
     ) {
         let Ok([file]) = <[OwnedFd; 1]>::try_from(fds) else { return };
-        let Some(place) = self.ways.files.get_mut(&(tag, registration)) else { return };
+        let Some(place) = self.ways.files.get(&(tag, registration)) else { return };
         if let (File::Asked, true, Ok(len)) =
             (&place, memfd::is_sealed(file.as_fd()), memfd::size_of_file(file.as_fd()))
             && let Ok(mapping) = memfd::map(file.as_fd(), len as usize)
@@ -347,19 +353,19 @@ impl Endpoint {
     }
 
     /// Whether the system's calls reach the peer's memory: a number is read there and written there.
-    fn reaches(&mut self, peer: &Peer) -> bool {
-        if self.ways.by_system.len() >= MAX_KNOWN && !self.ways.by_system.contains_key(&peer.tag) {
-            // Those that are gone make room; the others are tried once more.
-            self.ways.by_system.clear();
+    fn reach(&mut self, peer: &Peer) -> Option<Remote> {
+        if let Some(reached) = self.ways.by_system.get(&peer.tag) {
+            return *reached;
         }
-        *self.ways.by_system.entry(peer.tag).or_insert_with(|| {
-            let (address, wanted) = peer.mark;
-            let mut found = [0; 16];
-            let Ok(remote) = Remote::open(peer.pid) else { return false };
+        let (address, wanted) = peer.mark;
+        let mut found = [0; 16];
+        let reached = Remote::open(peer.pid).ok().filter(|remote| {
             let is_it = remote.read(address, &mut found).is_ok() && found == wanted;
             // SAFETY: transfer.1: it is the peer's number, as it was just read, which it keeps for this.
             is_it && unsafe { remote.write(address, &wanted) }.is_ok()
-        })
+        });
+        self.ways.by_system.insert(MAX_KNOWN, peer.tag, reached);
+        reached
     }
 
     /// Sends the next fragment of the first transfer that waits, or the message behind the last.
@@ -525,6 +531,18 @@ impl RmaMemory {
 fn fragment_line(RegistrationId { index, generation }: RegistrationId, offset: u64, len: u64) -> [u8; LINE] {
     let words = [u64::from(generation) << 32 | u64::from(index), offset, len, 0, 0, 0, 0, 0];
     bytemuck::cast(words.map(u64::to_le))
+}
+
+/// The bytes of an endpoint's own side of a transfer.
+fn local_part(
+    registrations: &Registrations,
+    (handle, offset): (RmaHandle, u64),
+    len: u64,
+) -> Result<VolatileSlice<'_>, CallError> {
+    const WHOSE: &str = "this endpoint's";
+    let (memory, _) = registrations.find(handle).ok_or(CallError::Handle { whose: WHOSE })?;
+    let why = "there are not so many";
+    part(memory.bytes(), offset, len).ok_or(CallError::Operation { whose: WHOSE, offset, len, why })
 }
 
 fn part(bytes: VolatileSlice<'_>, offset: u64, len: u64) -> Option<VolatileSlice<'_>> {
