@@ -206,6 +206,7 @@ pub fn attribute(number: c_uint) -> Option<Attribute> {
 pub fn of_call(error: &CallError) -> c_int {
     match error {
         CallError::Disconnected => ERR_DISCONNECTED,
+        CallError::Foreign { .. } => ECONNREFUSED,
         CallError::NoRoom | CallError::NoBuffers | CallError::NoIds => ENOBUFS,
         CallError::TooLong { .. } => EMSGSIZE,
         CallError::Handle { .. } => ERR_RMA_HANDLE,
@@ -228,7 +229,6 @@ pub fn of_failure(failure: Failure) -> c_int {
         Failure::Refused => ECONNREFUSED,
         Failure::Handle => ERR_RMA_HANDLE,
         Failure::Operation => ERR_RMA_OP,
-        Failure::NoMemory => ENOMEM,
     }
 }
 

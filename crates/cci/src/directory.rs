@@ -28,6 +28,7 @@ const FILE_MODE: u32 = 0o600;
 const STICKY: u32 = 0o1000;
 /// The bits by which a group and all others may write.
 const WRITABLE: u32 = 0o022;
+const WRITABLE_BY_ALL: u32 = 0o002;
 
 /// Why there is no directory for an endpoint.
 #[derive(Debug, Error)]
@@ -41,7 +42,7 @@ pub enum DirectoryError {
         /// The directory.
         path: PathBuf,
     },
-    /// Others could put something else in the directory's place. What is above the base is the caller's to choose.
+    /// Others could put something else in the directory's place. What is further above the base is the caller's to choose.
     #[error(
         "{path:?} {what}: endpoints want a directory that only this user can change, or one with the sticky bit"
     )]
@@ -91,6 +92,7 @@ impl Directory {
     /// # Errors
     /// [`DirectoryError`].
     pub fn create_next(base: &str, pid: u32) -> Result<Self, DirectoryError> {
+        remove_dead(base);
         let of_process = Path::new(base).join(pid.to_string());
         let taken = numbered(&of_process).unwrap_or_default();
         let mut free = (0..).filter(|id| taken.iter().all(|(taken, _)| taken != id));
@@ -112,6 +114,7 @@ impl Directory {
         loop {
             attempts += 1;
             make(Path::new(base), true)?;
+            check_above(Path::new(base))?;
             let are_there = match path.parent() {
                 Some(of_process) => make(of_process, false)? && make(&path, false)?,
                 None => make(&path, false)?,
@@ -176,6 +179,21 @@ fn make(path: &Path, parents: bool) -> Result<bool, DirectoryError> {
     }
 }
 
+/// Whether somebody else could put another directory in the place of the base: who may change the one above it.
+fn check_above(base: &Path) -> Result<(), DirectoryError> {
+    let Some(above) = base.parent() else { return Ok(()) };
+    let found = fs::metadata(above).map_err(failed("look at", above))?;
+    let own = nix::unistd::geteuid().as_raw();
+    let not_ours = |what| Err(DirectoryError::NotOurs { path: above.into(), what });
+    match () {
+        () if found.uid() != own && found.uid() != 0 => not_ours("belongs to another user"),
+        () if found.mode() & WRITABLE_BY_ALL != 0 && found.mode() & STICKY == 0 => {
+            not_ours("can be changed by others")
+        }
+        () => Ok(()),
+    }
+}
+
 /// Takes the lock of an endpoint's directory by `try_lock`, alone or with others. `None` if there is no lock, which is made if `makes` says so, or the directory went away meanwhile.
 fn lock(
     path: &Path,
@@ -221,6 +239,22 @@ fn remove(path: &Path) {
     if is_empty && fs::remove_dir(path).is_ok() {
         kill_point!("cci.directory.removed");
         let _ = path.parent().map(fs::remove_dir);
+    }
+}
+
+/// Processes whose directories are looked at when an endpoint is made.
+const LOOKED_AT: usize = 32;
+
+/// Removes directories of dead endpoints, of a few processes: those that do not run any more.
+fn remove_dead(base: &str) {
+    let processes = numbered(Path::new(base)).unwrap_or_default();
+    let is_gone = |pid: u32| !Path::new("/proc").join(pid.to_string()).exists();
+    for (_, of_process) in processes.into_iter().filter(|(pid, _)| is_gone(*pid)).take(LOOKED_AT) {
+        for (_, path) in numbered(&of_process).unwrap_or_default() {
+            look_at(&path, true);
+        }
+        // One that a process left before it had made an endpoint's in it.
+        let _ = fs::remove_dir(&of_process);
     }
 }
 

@@ -48,14 +48,24 @@ struct State {
     begun: HashSet<u64>,
     ended: HashMap<u64, Result<(), Failure>>,
     messages: HashMap<ConnectionId, VecDeque<Message>>,
+    /// Connections of which somebody has an [`AsyncConnection`], or will, and those of them that the peer has closed.
+    open: HashSet<ConnectionId>,
     closed: HashSet<ConnectionId>,
     requests: VecDeque<Request>,
+    /// Who is to be woken when the lock is free again: an executor may poll at once.
+    woken: Vec<Waker>,
 }
 
 impl State {
     /// Takes all events and wakes who waits for them.
     fn turn(&mut self) -> Result<(), CallError> {
-        while let Some(event) = self.endpoint.event()? {
+        loop {
+            let event = match self.endpoint.event() {
+                Ok(Some(event)) => event,
+                // Who gives a message back turns again.
+                Ok(None) | Err(CallError::NoBuffers) => return Ok(()),
+                Err(error) => return Err(error),
+            };
             match event {
                 Event::Sent { context, result, .. } => {
                     self.end(context, result);
@@ -63,6 +73,9 @@ impl State {
                 }
                 Event::Connected { context, result, .. } | Event::Accepted { context, result, .. } => {
                     self.end(context, result);
+                }
+                Event::Received(message) if !self.open.contains(&message.connection) => {
+                    self.endpoint.give_back(message);
                 }
                 Event::Received(message) => {
                     let connection = message.connection;
@@ -73,13 +86,14 @@ impl State {
                     self.requests.push_back(*request);
                     self.wake(Awaited::Request);
                 }
-                Event::Closed { connection } | Event::Silent { connection } => {
+                Event::Closed { connection } if self.open.contains(&connection) => {
                     self.closed.insert(connection);
                     self.wake(Awaited::Message(connection));
                 }
+                // A peer that is silent may speak again: tasks have time-outs of their own.
+                Event::Closed { .. } | Event::Silent { .. } => {}
             }
         }
-        Ok(())
     }
 
     fn end(&mut self, operation: u64, result: Result<(), Failure>) {
@@ -90,7 +104,7 @@ impl State {
     }
 
     fn wake(&mut self, awaited: Awaited) {
-        self.wakers.remove(&awaited).into_iter().flatten().for_each(Waker::wake);
+        self.woken.extend(self.wakers.remove(&awaited).into_iter().flatten());
     }
 
     fn wait(&mut self, awaited: Awaited, context: &Context<'_>) {
@@ -126,15 +140,28 @@ impl AsyncEndpoint {
             begun: HashSet::new(),
             ended: HashMap::new(),
             messages: HashMap::new(),
+            open: HashSet::new(),
             closed: HashSet::new(),
             requests: VecDeque::new(),
+            woken: Vec::new(),
         };
         Ok(Self { state: Arc::new(Mutex::new(state)), readable: Arc::new(readable) })
     }
 
+    /// Does something with the state, and wakes behind it who is to be woken.
+    fn locked<R>(&self, f: impl FnOnce(&mut State) -> R) -> R {
+        let (done, woken) = {
+            let mut state = self.state.lock();
+            let done = f(&mut state);
+            (done, std::mem::take(&mut state.woken))
+        };
+        woken.into_iter().for_each(Waker::wake);
+        done
+    }
+
     /// The endpoint's address.
     pub fn uri(&self) -> String {
-        self.state.lock().endpoint.uri().to_string()
+        self.locked(|state| state.endpoint.uri().to_string())
     }
 
     /// Moves the endpoint on, and wakes tasks whose operations are over. To be called when the descriptor is readable; it is not any more then, until there is something to do again.
@@ -142,12 +169,12 @@ impl AsyncEndpoint {
     /// # Errors
     /// As of [`Endpoint::event`].
     pub fn turn(&self) -> Result<(), CallError> {
-        self.state.lock().turn()
+        self.locked(State::turn)
     }
 
     /// What the endpoint itself can do beyond futures: registering memory, options.
     pub fn with<R>(&self, f: impl FnOnce(&mut Endpoint) -> R) -> R {
-        f(&mut self.state.lock().endpoint)
+        self.locked(|state| f(&mut state.endpoint))
     }
 
     /// Connects to the endpoint at `uri`, with some data for its program.
@@ -161,8 +188,11 @@ impl AsyncEndpoint {
         attribute: Attribute,
         timeout: Option<Duration>,
     ) -> Result<AsyncConnection, OperationError> {
-        let (id, operation) =
-            self.begin(|endpoint, context| endpoint.connect(uri, data, attribute, context, timeout))?;
+        let (id, operation) = self.begin(|state, context| {
+            let id = state.endpoint.connect(uri, data, attribute, context, timeout)?;
+            state.open.insert(id);
+            Ok(id)
+        })?;
         let connection = AsyncConnection { end: self.clone(), id };
         operation.end().await?;
         Ok(connection)
@@ -181,7 +211,11 @@ impl AsyncEndpoint {
     /// # Errors
     /// [`OperationError`].
     pub async fn accept(&self, request: Request) -> Result<AsyncConnection, OperationError> {
-        let (id, operation) = self.begin(|endpoint, context| endpoint.accept(request.id, context))?;
+        let (id, operation) = self.begin(|state, context| {
+            let id = state.endpoint.accept(request.id, context)?;
+            state.open.insert(id);
+            Ok(id)
+        })?;
         let connection = AsyncConnection { end: self.clone(), id };
         operation.end().await?;
         Ok(connection)
@@ -192,19 +226,21 @@ impl AsyncEndpoint {
     /// # Errors
     /// As of [`Endpoint::reject`].
     pub fn reject(&self, request: &Request) -> Result<(), CallError> {
-        self.state.lock().endpoint.reject(request.id)
+        self.locked(|state| state.endpoint.reject(request.id))
     }
 
     /// Begins an operation, whose end is a future.
     fn begin<R>(
         &self,
-        call: impl FnOnce(&mut Endpoint, u64) -> Result<R, CallError>,
+        call: impl FnOnce(&mut State, u64) -> Result<R, CallError>,
     ) -> Result<(R, Pending), CallError> {
-        let mut state = self.state.lock();
-        state.next += 1;
-        let operation = state.next;
-        let begun = call(&mut state.endpoint, operation)?;
-        state.begun.insert(operation);
+        let (begun, operation) = self.locked(|state| {
+            state.next += 1;
+            let operation = state.next;
+            let begun = call(state, operation)?;
+            state.begun.insert(operation);
+            Ok::<_, CallError>((begun, operation))
+        })?;
         Ok((begun, Pending { end: self.clone(), operation }))
     }
 
@@ -220,24 +256,21 @@ impl AsyncEndpoint {
         mut look: impl FnMut(&mut State) -> Option<R>,
     ) -> Result<R, CallError> {
         poll_fn(|context| {
-            let mut state = self.state.lock();
-            if let Some(found) = look(&mut state) {
-                return Poll::Ready(Ok(found));
-            }
-            // Before events are taken, so that one of another task's turn is not missed, and behind it, since a turn wakes and forgets.
-            state.wait(awaited, context);
-            match state.turn() {
-                // What waits for messages to be given back waits on: who has them will turn.
-                Ok(()) | Err(CallError::NoBuffers) => {}
-                Err(error) => return Poll::Ready(Err(error)),
-            }
-            match look(&mut state) {
-                Some(found) => Poll::Ready(Ok(found)),
-                None => {
-                    state.wait(awaited, context);
-                    Poll::Pending
+            self.locked(|state| {
+                if let Some(found) = look(state) {
+                    return Poll::Ready(Ok(found));
                 }
-            }
+                if let Err(error) = state.turn() {
+                    return Poll::Ready(Err(error));
+                }
+                match look(state) {
+                    Some(found) => Poll::Ready(Ok(found)),
+                    None => {
+                        state.wait(awaited, context);
+                        Poll::Pending
+                    }
+                }
+            })
         })
         .await
     }
@@ -270,10 +303,13 @@ impl Pending {
 
 impl Drop for Pending {
     fn drop(&mut self) {
-        let mut state = self.end.state.lock();
-        state.begun.remove(&self.operation);
-        state.ended.remove(&self.operation);
-        state.wakers.remove(&Awaited::Operation(self.operation));
+        let dropped = self.end.locked(|state| {
+            state.begun.remove(&self.operation);
+            state.ended.remove(&self.operation);
+            state.wakers.remove(&Awaited::Operation(self.operation))
+        });
+        // A task's last waker may be dropped with it, which drops what it has of this endpoint.
+        drop(dropped);
     }
 }
 
@@ -295,8 +331,9 @@ impl AsyncConnection {
     /// # Errors
     /// [`OperationError`].
     pub async fn send(&self, parts: &[&[u8]]) -> Result<(), OperationError> {
-        let begin =
-            || self.end.begin(|endpoint, context| endpoint.send(self.id, parts, context, SendFlags::empty()));
+        let begin = || {
+            self.end.begin(|state, context| state.endpoint.send(self.id, parts, context, SendFlags::empty()))
+        };
         let operation = loop {
             match begin() {
                 Ok((_, operation)) => break operation,
@@ -335,8 +372,8 @@ impl AsyncConnection {
         len: u64,
         message: Option<&[&[u8]]>,
     ) -> Result<(), OperationError> {
-        let (_, operation) = self.end.begin(|endpoint, context| {
-            endpoint.rma(self.id, kind, local, remote, len, message, context, SendFlags::empty())
+        let (_, operation) = self.end.begin(|state, context| {
+            state.endpoint.rma(self.id, kind, local, remote, len, message, context, SendFlags::empty())
         })?;
         operation.end().await
     }
@@ -344,13 +381,15 @@ impl AsyncConnection {
 
 impl Drop for AsyncConnection {
     fn drop(&mut self) {
-        let mut state = self.end.state.lock();
-        // One that the peer has closed, or that never came to be, is gone already.
-        let _ = state.endpoint.disconnect(self.id);
-        state.closed.remove(&self.id);
-        for message in state.messages.remove(&self.id).into_iter().flatten() {
-            state.endpoint.give_back(message);
-        }
+        self.end.locked(|state| {
+            // One that the peer has closed, or that never came to be, is gone already.
+            let _ = state.endpoint.disconnect(self.id);
+            state.open.remove(&self.id);
+            state.closed.remove(&self.id);
+            for message in state.messages.remove(&self.id).into_iter().flatten() {
+                state.endpoint.give_back(message);
+            }
+        });
     }
 }
 
@@ -372,7 +411,11 @@ impl std::ops::Deref for Received {
 impl Drop for Received {
     fn drop(&mut self) {
         if let Some(message) = self.message.take() {
-            self.end.state.lock().endpoint.give_back(message);
+            self.end.locked(|state| {
+                state.endpoint.give_back(message);
+                // What had no room comes now, and nobody else may look for it. An error is told by the next call.
+                let _ = state.turn();
+            });
         }
     }
 }

@@ -119,8 +119,10 @@ impl ConnectionState {
             (In::Accepting, On::Request | On::Retransmit) => (In::Accepting, &[Do::SendReply]),
             (In::Accepting, On::Ack | On::Data) => (In::Ready, &[Do::Accepted]),
             // The client may have the reply, and take itself for connected.
-            (In::Accepting, On::Deadline) => (In::Over, &[Do::AcceptFailed, Do::Close, Do::Release]),
-            (In::Accepting, On::PeerGone) => (In::Over, &[Do::AcceptFailed, Do::Release]),
+            (In::Accepting, On::Deadline) => {
+                (In::Over, &[Do::AcceptFailed, Do::Abort, Do::Close, Do::Release])
+            }
+            (In::Accepting, On::PeerGone) => (In::Over, &[Do::AcceptFailed, Do::Abort, Do::Release]),
 
             (In::Rejected, On::Request) => (In::Rejected, &[Do::SendRefusal]),
             (In::Rejected, On::Deadline) => (In::Over, &[Do::Release]),
@@ -182,7 +184,7 @@ mod tests {
         let rows = [
             (In::Requested, ". yk+ O-r . . . . Qq Otr O-r . ."),
             (In::Offered, ". . . . . Ap Rn . . . . ."),
-            (In::Accepting, "Ap . . ya ya . . Ap Ofcr Ofr . ."),
+            (In::Accepting, "Ap . . ya ya . . Ap Ofxcr Ofxr . ."),
             (In::Rejected, "Rn . . . . . . . Or . . ."),
             (In::Ready, "yp yk . . . . . . . Bx Cxc ."),
             (In::Broken, ". . . . . . . . . . Or ."),

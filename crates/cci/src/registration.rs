@@ -159,7 +159,9 @@ impl Registrations {
         };
         let (address, len) = (memory.bytes().as_ptr().addr() as u64, memory.bytes().len() as u64);
         let generation = self.places[index as usize].0;
-        let in_file = if memory.file().is_some() { IN_FILE } else { 0 };
+        // Who is given a file can write to it.
+        let is_open = memory.file().is_some() && rights.contains(RmaRights::WRITE);
+        let in_file = if is_open { IN_FILE } else { 0 };
         let first = u64::from(generation) << 32 | TAKEN | in_file | u64::from(rights.bits());
         entry::publish(self.entry(index)?, first, [address, len]);
         self.places[index as usize].1 = Some((memory, rights));
@@ -193,6 +195,15 @@ impl Registrations {
         let (now, memory) = self.places.get(index as usize)?;
         let (memory, rights) = memory.as_ref().filter(|_| *now == generation)?;
         Some((memory, *rights))
+    }
+}
+
+impl Drop for Registrations {
+    /// Peers keep their mapping of the table.
+    fn drop(&mut self) {
+        for index in 0..self.places.len() as u32 {
+            self.entry(index).into_iter().for_each(entry::withdraw);
+        }
     }
 }
 

@@ -131,6 +131,11 @@ pub fn is_sealed(fd: BorrowedFd<'_>) -> bool {
     fcntl(fd, FcntlArg::F_GET_SEALS).is_ok_and(|seals| seals & wanted == wanted)
 }
 
+/// Whether its pages are of the kernel's pool of huge ones: a mapping of it may end the process that touches it, where the pool is empty.
+pub fn is_huge(fd: BorrowedFd<'_>) -> bool {
+    !matches!(huge_page_of(fd), Ok(None))
+}
+
 /// A new descriptor of a memory file that this process has open, if it is sealed: the file is known by what `stat(2)` tells of it.
 pub fn find(file: (u64, u64)) -> Option<OwnedFd> {
     let open = std::fs::read_dir("/proc/self/fd").ok()?;

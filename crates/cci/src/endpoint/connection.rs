@@ -57,6 +57,8 @@ pub(super) struct Outgoing {
     pub(super) transfers: Vec<Transfer>,
     /// For each of this side's blocks, the fragment of RMA in it.
     pub(super) fragments: Option<Box<[Option<Fragment>; BLOCKS as usize]>>,
+    /// Whether some of it counts as lost at a time.
+    pub(super) has_deadlines: bool,
     /// Whether the endpoint looks after this.
     pub(super) is_listed: bool,
     /// How many messages the peer had taken when it was last looked at whether it is alive.
@@ -108,8 +110,9 @@ pub(super) struct Connection {
     pub(super) out: Outgoing,
     pub(super) send_timeout: Option<Duration>,
     pub(super) keepalive: Option<Box<Keepalive>>,
-    /// Whether its ring is looked at directly.
+    /// Whether its ring is looked at directly, and whether it is to be looked at once more.
     pub(super) is_watched: bool,
+    pub(super) is_next: bool,
     /// When a timer runs out; nothing is in the list of timers for it that is earlier.
     pub(super) due: u64,
 }
@@ -137,6 +140,7 @@ impl Connection {
             send_timeout,
             keepalive: None,
             is_watched: false,
+            is_next: false,
             due: u64::MAX,
         }
     }

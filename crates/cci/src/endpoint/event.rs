@@ -67,6 +67,12 @@ pub enum CallError {
     /// The peer's address is none.
     #[error(transparent)]
     Uri(#[from] UriError),
+    /// The socket at the peer's address is another user's.
+    #[error("the endpoint at {uri} is another user's")]
+    Foreign {
+        /// The address.
+        uri: String,
+    },
     /// The call wants a reliable connection.
     #[error("transfers, and messages whose completion is silent, want a reliable connection")]
     Unreliable,
@@ -119,9 +125,6 @@ pub enum Failure {
     /// The target's memory does not admit that.
     #[error("the target's memory has no such bytes, or does not admit that")]
     Operation,
-    /// The system has no memory or descriptors left.
-    #[error("the system has no memory or descriptors left")]
-    NoMemory,
 }
 
 bitflags! {

@@ -33,16 +33,16 @@ impl Endpoint {
                 (None, None) => false,
             };
             if is_news {
-                self.traffic.look_at(id);
+                self.traffic.look_at(id, connection);
             }
         }
         fifo.keep(headers);
         // What these peers have sent has come.
         for id in fifo.take_gone() {
-            let connection = self.connections.get_mut(id);
-            if let Some(Link::Fifo(link)) = connection.and_then(|connection| connection.channel.as_mut()) {
+            let Some(connection) = self.connections.get_mut(id) else { continue };
+            if let Some(Link::Fifo(link)) = &mut connection.channel {
                 link.end();
-                self.traffic.look_at(id);
+                self.traffic.look_at(id, connection);
             }
         }
         for id in acknowledged {

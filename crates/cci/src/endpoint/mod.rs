@@ -156,7 +156,7 @@ impl Endpoint {
     /// Asks the endpoint at `uri` for a connection, with some data for its program. [`Event::Connected`] tells how that ends, at the latest after `timeout` if there is one.
     ///
     /// # Errors
-    /// [`CallError::Uri`], [`CallError::TooMuchData`], [`CallError::NoIds`], [`CallError::System`]: nothing was asked.
+    /// [`CallError::Uri`], [`CallError::Foreign`], [`CallError::TooMuchData`], [`CallError::NoIds`], [`CallError::System`]: nothing was asked.
     pub fn connect(
         &mut self,
         uri: &str,
@@ -166,6 +166,9 @@ impl Endpoint {
         timeout: Option<Duration>,
     ) -> Result<ConnectionId, CallError> {
         let peer = Uri::parse(uri)?;
+        if !is_trusted(&peer) {
+            return Err(CallError::Foreign { uri: uri.into() });
+        }
         if data.len() > MAX_DATA {
             return Err(CallError::TooMuchData { len: data.len() });
         }
@@ -179,14 +182,14 @@ impl Endpoint {
             uri: self.uri().to_string(),
             data: data.to_vec(),
         };
-        let interval = nanoseconds(self.config.retransmit);
+        let interval = interval(&self.config);
         let opening = Opening {
             half: Some(half),
             file,
             peer_half: None,
             socket: peer.socket(),
             request: Some(request),
-            again: now + interval,
+            again: now.saturating_add(interval),
             interval,
             deadline: timeout.map(|timeout| now.saturating_add(nanoseconds(timeout))),
             early: Vec::new(),
@@ -318,6 +321,9 @@ impl Endpoint {
             if done(self) || !self.events.is_empty() {
                 return Ok(());
             }
+            if self.held >= self.config.receive_buffers && !self.under_way.is_awaited() {
+                return Err(CallError::NoBuffers);
+            }
             if end.is_some_and(|end| clock::monotonic() >= end) {
                 return Ok(());
             }
@@ -412,6 +418,19 @@ fn directory(config: &EndpointConfig) -> Result<Directory, DirectoryError> {
         Some((pid, id)) => Directory::create(&config.base, pid, id),
         None => Directory::create_next(&config.base, std::process::id()),
     }
+}
+
+/// Whether what is at an address may be given memory of this process's: a socket of this user or of root. Where nothing is, nobody is given anything.
+fn is_trusted(peer: &Uri) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let own = nix::unistd::geteuid().as_raw();
+    let found = std::fs::symlink_metadata(peer.socket());
+    found.map_or(true, |found| found.uid() == own || found.uid() == 0)
+}
+
+/// The first time until a datagram is sent again.
+fn interval(config: &EndpointConfig) -> u64 {
+    nanoseconds(config.retransmit).clamp(sleep::SHORTEST_INTERVAL, sleep::LONGEST_INTERVAL)
 }
 
 fn nanoseconds(duration: Duration) -> u64 {

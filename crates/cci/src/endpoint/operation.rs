@@ -105,6 +105,11 @@ impl Transfer {
         self.failed.get_or_insert(failure);
     }
 
+    /// Whether those that were begun before are to be complete before it begins.
+    pub(super) fn is_fenced(&self) -> bool {
+        self.pending.flags.contains(SendFlags::FENCE)
+    }
+
     pub(super) fn is_over(&self, taken: u64) -> bool {
         let is_told = self.message.is_none() && self.told.is_none_or(|number| number < taken);
         self.acknowledged == self.sent && (self.failed.is_some() || (self.sent == self.len && is_told))

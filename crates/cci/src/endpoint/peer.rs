@@ -16,6 +16,9 @@ use std::sync::{Arc, Weak};
 /// A file, as the system knows it: device and inode.
 pub(super) type FileId = (u64, u64);
 
+/// A peer's process and tag.
+pub(super) type PeerKey = (i32, u32);
+
 /// Another endpoint.
 #[derive(Debug)]
 pub(super) struct Peer {
@@ -71,6 +74,11 @@ impl Peer {
         }
     }
 
+    /// By which it is known: its process, as the kernel says, and what it says itself. So no other process can be taken for it.
+    pub(super) fn key(&self) -> PeerKey {
+        (self.pid, self.tag)
+    }
+
     /// Whether its socket is still the one that it was.
     pub(super) fn has_its_socket(&self) -> bool {
         file_at(&self.socket) == self.file
@@ -84,7 +92,7 @@ fn file_at(path: &std::path::Path) -> Option<FileId> {
 /// The endpoints that connections lead to.
 #[derive(Debug, Default)]
 pub(super) struct Peers {
-    by_socket: HashMap<(FileId, u32), Weak<Peer>>,
+    by_socket: HashMap<(FileId, PeerKey), Weak<Peer>>,
     /// How many there may be until those that are gone are looked for.
     limit: usize,
 }
@@ -97,7 +105,7 @@ impl Peers {
             self.by_socket.retain(|_, peer| peer.strong_count() > 0);
             self.limit = 2 * self.by_socket.len() + 16;
         }
-        let place = self.by_socket.entry((file, peer.tag)).or_default();
+        let place = self.by_socket.entry((file, peer.key())).or_default();
         place.upgrade().unwrap_or_else(|| {
             let peer = Arc::new(peer);
             *place = Arc::downgrade(&peer);

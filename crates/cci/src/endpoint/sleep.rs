@@ -13,6 +13,7 @@ use gasworks_os::{OsError, clock};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::cmp::Ordering;
+use std::collections::VecDeque;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +21,8 @@ use std::time::Duration;
 /// How long a client may take to say that it has been told of being accepted, and how long a rejected request is remembered.
 pub(super) const ACCEPT_TIME: u64 = Duration::from_secs(10).as_nanos() as u64;
 pub(super) const REJECTED_TIME: u64 = Duration::from_secs(5).as_nanos() as u64;
-/// The longest time until a datagram is sent again.
+/// The shortest and the longest time until a datagram is sent again.
+pub(super) const SHORTEST_INTERVAL: u64 = Duration::from_millis(1).as_nanos() as u64;
 pub(super) const LONGEST_INTERVAL: u64 = Duration::from_secs(1).as_nanos() as u64;
 /// How often it is looked whether peers are alive on which something waits, and whether all others are: of these a quarter each time.
 const LISTED_LOOK: u64 = Duration::from_millis(100).as_nanos() as u64;
@@ -61,6 +63,8 @@ pub(super) struct Rest {
     listed: u64,
     sweep: u64,
     first: usize,
+    /// When the clock was looked at last.
+    pub(super) now: u64,
 }
 
 impl Keepalive {
@@ -81,17 +85,22 @@ impl Connection {
                 _ => u64::MAX,
             }
         });
-        let keepalive = self.keepalive.as_ref().map_or(u64::MAX, |keepalive| keepalive.next);
+        // Of a connection that is not there, or not any more, no sign of life is waited for.
+        let keepalive = self.keepalive.as_ref().filter(|_| self.state == In::Ready);
+        let keepalive = keepalive.map_or(u64::MAX, |keepalive| keepalive.next);
         let lost = self.first_deadline().unwrap_or(u64::MAX);
         opening.min(keepalive).min(lost)
     }
 
-    /// When the first operation counts as lost: they have the same time each, so that is the oldest.
+    /// When the first operation counts as lost. The program may change how long they may take, so any of them can be.
     fn first_deadline(&self) -> Option<u64> {
-        let sent = self.out.sent.front().and_then(|(_, pending)| pending.deadline);
-        let waiting = self.out.waiting.front().and_then(|waiting| waiting.pending().deadline);
-        let transfer = self.out.transfers.first().and_then(|transfer| transfer.pending.deadline);
-        sent.into_iter().chain(waiting).chain(transfer).min()
+        if !self.out.has_deadlines {
+            return None;
+        }
+        let sent = self.out.sent.iter().map(|(_, pending)| pending);
+        let waiting = self.out.waiting.iter().map(Waiting::pending);
+        let transfers = self.out.transfers.iter().map(|transfer| &transfer.pending);
+        sent.chain(waiting).chain(transfers).filter_map(|pending| pending.deadline).min()
     }
 }
 
@@ -126,6 +135,7 @@ impl Endpoint {
                 self.schedule(id);
             }
         }
+        self.rest.now = now;
         if self.rest.listed <= now {
             self.rest.listed = now + LISTED_LOOK;
             self.look_at_listed_peers();
@@ -162,7 +172,7 @@ impl Endpoint {
                 .get(*id)
                 .is_some_and(|connection| connection.is_open() && !connection.is_watched)
             {
-                self.traffic.look_at(*id);
+                self.look_later(*id);
             }
         }
         self.look_whether_alive(&swept);
@@ -216,16 +226,20 @@ impl Endpoint {
         let is_lost = |pending: &Pending| pending.deadline.is_some_and(|deadline| deadline <= now);
         let Some(connection) = self.connections.get_mut(id) else { return };
         let out = &mut connection.out;
-        let mut lost = Vec::new();
-        while let Some((_, pending)) = out.sent.pop_front_if(|(_, pending)| is_lost(pending)) {
-            lost.push(pending);
+        if !out.has_deadlines {
+            return;
         }
-        // Of a transfer whose fragments the peer has, the memory is in use until it answers.
-        while let Some(Waiting::Message(_, pending)) = out
-            .waiting
-            .pop_front_if(|waiting| matches!(waiting, Waiting::Message(_, pending) if is_lost(pending)))
-        {
-            lost.push(pending);
+        let mut lost = Vec::new();
+        let (late, sent) =
+            std::mem::take(&mut out.sent).into_iter().partition(|(_, pending)| is_lost(pending));
+        out.sent = sent;
+        lost.extend(VecDeque::into_iter(late).map(|(_, pending)| pending));
+        for waiting in std::mem::take(&mut out.waiting) {
+            match waiting {
+                Waiting::Message(_, pending) if is_lost(&pending) => lost.push(pending),
+                // Of a transfer whose fragments the peer has, the memory is in use until it answers.
+                waiting => out.waiting.push_back(waiting),
+            }
         }
         let transfers = out.waiting.iter_mut().filter_map(|waiting| match waiting {
             Waiting::Transfer(transfer) => Some(transfer),

@@ -3,7 +3,7 @@
 use super::connection::{Connection, Keepalive, Opening};
 use super::event::{Buffer, Event, Failure, Request, RequestId};
 use super::peer::{Peer, PeerMemory};
-use super::{Endpoint, nanoseconds, sleep};
+use super::{Endpoint, sleep};
 use crate::channel::{Half, MAX_SEND};
 use crate::datagram::{ConnectRequest, Datagram, MAX_LEN, Nonce, Party};
 use crate::fifo::PeerFiles;
@@ -62,7 +62,9 @@ impl Endpoint {
             Datagram::Ack { nonce } => self.answer_arrives(nonce, false, On::Ack),
             Datagram::Gone { nonce } => self.answer_arrives(nonce, false, On::PeerGone),
             Datagram::FileRequest { registration, uri } => self.file_is_wanted(registration, &uri),
-            Datagram::File { tag, registration, offset } => self.file_arrives(tag, registration, offset, fds),
+            Datagram::File { tag, registration, offset } => {
+                self.file_arrives((from.pid, tag), registration, offset, fds);
+            }
         }
     }
 
@@ -93,7 +95,7 @@ impl Endpoint {
         };
         let peer = self.peers.known(Peer::new(&uri, from.pid, &request.party, memory, &half));
         let half = peer.half(half);
-        let interval = nanoseconds(self.config.retransmit);
+        let interval = super::interval(&self.config);
         let opening = Opening { peer_half: Some(half), socket: uri.socket(), interval, ..Opening::default() };
         let timeout = self.config.send_timeout;
         let mut connection = Connection::new(In::Offered, request.attribute, request.nonce, opening, timeout);
@@ -161,7 +163,7 @@ impl Endpoint {
             connection.channel = Some(channel);
             connection.keepalive = keepalive.map(|time| Box::new(Keepalive::new(time, now)));
             if !is_empty {
-                self.traffic.look_at(id);
+                self.look_later(id);
             }
         }
     }
@@ -253,6 +255,9 @@ impl Endpoint {
             let gone = Datagram::Gone { nonce: connection.nonce }.encode();
             self.send_datagram(&opening.socket, gone, None);
         }
+        if let Some(peer) = connection.peer.filter(|peer| std::sync::Arc::strong_count(peer) == 1) {
+            self.ways.forget(peer.key());
+        }
         if let (Some(fifo), Some(Link::Fifo(link))) = (&mut self.fifo, connection.channel) {
             fifo.close_later(id, link);
         }
@@ -263,7 +268,7 @@ impl Endpoint {
         let link = self.connections.get_mut(id).and_then(|connection| connection.channel.as_mut());
         let (waits, comes_later) = link.map_or((false, false), |link| (link.waits(), link.break_off()));
         if waits {
-            self.traffic.look_at(id);
+            self.look_later(id);
         } else if !comes_later {
             self.on(id, On::PeerGone);
         }

@@ -73,8 +73,11 @@ impl Traffic {
         self.is_urgent = true;
     }
 
-    pub(super) fn look_at(&mut self, id: ConnectionId) {
-        self.again.push_back(id);
+    /// Has a connection be looked at once more, which it is whatever how often that is wanted.
+    pub(super) fn look_at(&mut self, id: ConnectionId, connection: &mut Connection) {
+        if !std::mem::replace(&mut connection.is_next, true) {
+            self.again.push_back(id);
+        }
     }
 
     pub(super) fn forget(&mut self, id: ConnectionId) {
@@ -229,6 +232,7 @@ impl Endpoint {
         self.under_way.begin(pending.flags);
         let Some(connection) = self.connections.get_mut(to) else { return };
         let timeout = connection.send_timeout;
+        connection.out.has_deadlines |= timeout.is_some();
         pending.deadline = timeout.map(|timeout| clock::monotonic().saturating_add(nanoseconds(timeout)));
         let is_unreliable = connection.attribute == Attribute::Unreliable;
         let wakes = sent.is_ok_and(|sent| sent.wakes);
@@ -252,7 +256,7 @@ impl Endpoint {
             In::Requested | In::Offered | In::Rejected | In::Over => CallError::NoConnection,
             _ => {
                 // What the peer sent before it closed the connection comes first.
-                self.traffic.look_at(id);
+                self.look_later(id);
                 CallError::Disconnected
             }
         }
@@ -309,6 +313,7 @@ impl Endpoint {
     fn look_around(&mut self) {
         for _ in 0..self.traffic.again.len().min(BATCH) {
             if let Some(id) = self.traffic.again.pop_front() {
+                self.connections.get_mut(id).into_iter().for_each(|connection| connection.is_next = false);
                 self.look(id);
             }
         }
@@ -323,6 +328,13 @@ impl Endpoint {
         }
     }
 
+    /// Has a connection be looked at once more.
+    pub(super) fn look_later(&mut self, id: ConnectionId) {
+        if let Some(connection) = self.connections.get_mut(id) {
+            self.traffic.look_at(id, connection);
+        }
+    }
+
     /// Looks at a connection that may have something, and has it looked at again, directly or when it is announced.
     fn look(&mut self, id: ConnectionId) {
         let has_come = self.receive(id);
@@ -330,6 +342,10 @@ impl Endpoint {
         let Some(channel) = &mut connection.channel else { return };
         if channel.is_over() {
             return self.on(id, On::PeerGone);
+        }
+        if channel.is_closed() {
+            // Nobody announces the end once more.
+            return self.look_later(id);
         }
         if connection.is_watched {
             return;
@@ -363,7 +379,7 @@ impl Endpoint {
         let Some(channel) = &mut connection.channel else { return };
         let (wakes, has_come) = (channel.acknowledge_surely(), !channel.arm());
         if has_come {
-            self.traffic.again.push_back(id);
+            self.look_later(id);
         }
         if wakes {
             self.signal(id);
@@ -448,7 +464,9 @@ impl Endpoint {
         if !channel.waits() {
             return Taken::Nothing;
         }
-        if self.held >= self.config.receive_buffers {
+        // Who waits for an operation of its own gets what comes before it.
+        if self.held >= self.config.receive_buffers && !self.under_way.is_awaited() {
+            self.acknowledge_surely(id);
             return Taken::Other;
         }
         let (header, payload) = match channel.receive(&mut self.scratch) {

@@ -11,7 +11,7 @@
 use super::connection::Waiting;
 use super::event::{CallError, Failure, OperationId, SendFlags};
 use super::operation::{Fragment, Pending, RmaKind, Transfer};
-use super::peer::Peer;
+use super::peer::{Peer, PeerKey};
 use super::{Endpoint, nanoseconds};
 use crate::channel::{BLOCKS, MAX_SEND, Sent};
 use crate::datagram::{Attribute, Datagram, RegistrationId};
@@ -30,6 +30,8 @@ use std::sync::Arc;
 
 /// The most bytes of a fragment.
 const MAX_FRAGMENT: u64 = (MAX_SEND - LINE) as u64;
+/// How long a process counts as the peer's after it was proved to be: its number may be another's after its end.
+const PROOF: u64 = std::time::Duration::from_millis(100).as_nanos() as u64;
 /// Files of peers that are mapped at once.
 const MAX_FILES: usize = 256;
 /// Peers of which it is known whether the system's calls reach them.
@@ -64,9 +66,17 @@ enum File {
 /// By which ways peers' memory is reached.
 #[derive(Debug, Default)]
 pub(super) struct Ways {
-    /// Whether the system's calls work, by the peers' tags.
-    by_system: Recent<u32, Option<Remote>>,
-    files: Recent<(u32, RegistrationId), File>,
+    /// What the system's calls reach, and when that was proved.
+    by_system: Recent<PeerKey, (u64, Option<Remote>)>,
+    files: Recent<(PeerKey, RegistrationId), File>,
+}
+
+impl Ways {
+    /// Drops what was kept for a peer that no connection leads to any more.
+    pub(super) fn forget(&mut self, peer: PeerKey) {
+        self.by_system.0.retain(|(known, _)| *known != peer);
+        self.files.0.retain(|((known, _), _)| *known != peer);
+    }
 }
 
 /// A few values by key, the one that was used last found first.
@@ -117,7 +127,8 @@ impl Endpoint {
         if found.access != maps::Access::Write {
             return Err(failed("they are not all mapped to be read and written"));
         }
-        let lies = found.lies.filter(|_| self.config.ways.mapped && !rights.is_empty());
+        // Who is given a file can write to it.
+        let lies = found.lies.filter(|_| self.config.ways.mapped && rights.contains(RmaRights::WRITE));
         let file = lies.and_then(|lies| Some((memfd::find(lies.file)?, lies.offset)));
         if self.config.ways.by_system && !rights.is_empty() {
             remote::admit_all();
@@ -177,6 +188,9 @@ impl Endpoint {
         if found.attribute == Attribute::Unreliable {
             return Err(CallError::Unreliable);
         }
+        if found.channel.as_ref().is_none_or(Link::is_closed) {
+            return Err(self.not_open(connection));
+        }
         let told =
             message.map_or(0, |parts| parts.iter().fold(0usize, |len, part| len.saturating_add(part.len())));
         if told > found.max_send {
@@ -219,6 +233,7 @@ impl Endpoint {
             }),
         };
         if let Some(found) = self.connections.get_mut(connection) {
+            found.out.has_deadlines |= deadline.is_some();
             found.out.waiting.push_back(waiting);
         }
         self.push(connection);
@@ -284,7 +299,7 @@ impl Endpoint {
             }
         };
         if moved == Err(Refused::Forbidden) {
-            self.ways.by_system.get(&peer.tag).into_iter().for_each(|reached| *reached = None);
+            self.ways.by_system.get(&peer.key()).into_iter().for_each(|(_, reached)| *reached = None);
         }
         moved.is_ok()
     }
@@ -299,7 +314,7 @@ impl Endpoint {
         offset: u64,
         len: u64,
     ) -> bool {
-        let Some(File::Mapped(mapping, start)) = self.ways.files.get(&(peer.tag, registration)) else {
+        let Some(File::Mapped(mapping, start)) = self.ways.files.get(&(peer.key(), registration)) else {
             self.ask_for_file(peer, registration);
             return false;
         };
@@ -316,10 +331,11 @@ impl Endpoint {
     }
 
     fn ask_for_file(&mut self, peer: &Peer, registration: RegistrationId) {
-        if self.ways.files.get(&(peer.tag, registration)).is_none() {
-            self.ways.files.insert(MAX_FILES, (peer.tag, registration), File::Asked);
+        if self.ways.files.get(&(peer.key(), registration)).is_none() {
+            self.ways.files.insert(MAX_FILES, (peer.key(), registration), File::Asked);
             let request = Datagram::FileRequest { registration, uri: self.uri().to_string() };
             self.send_datagram(&peer.socket, request.encode(), None);
+            kill_point!("cci.file.asked");
         }
     }
 
@@ -327,7 +343,9 @@ impl Endpoint {
     pub(super) fn file_is_wanted(&mut self, registration: RegistrationId, uri: &str) {
         let Ok(uri) = Uri::parse(uri) else { return };
         let Some((memory, rights)) = self.registrations.find_own(registration) else { return };
-        let Some((file, offset)) = memory.file().filter(|_| !rights.is_empty()) else { return };
+        let Some((file, offset)) = memory.file().filter(|_| rights.contains(RmaRights::WRITE)) else {
+            return;
+        };
         let answer = Datagram::File { tag: self.tag, registration, offset }.encode();
         // One that finds no room is asked for again by nobody: transfers go another way.
         let _ = self.socket.send_to(&uri.socket(), &answer, &[file]);
@@ -337,13 +355,13 @@ impl Endpoint {
     /// A peer's memory file has come.
     pub(super) fn file_arrives(
         &mut self,
-        tag: u32,
+        from: PeerKey,
         registration: RegistrationId,
         offset: u64,
         fds: Vec<OwnedFd>,
     ) {
         let Ok([file]) = <[OwnedFd; 1]>::try_from(fds) else { return };
-        let Some(place) = self.ways.files.get(&(tag, registration)) else { return };
+        let Some(place) = self.ways.files.get(&(from, registration)) else { return };
         if let (File::Asked, true, Ok(len)) =
             (&place, memfd::is_sealed(file.as_fd()), memfd::size_of_file(file.as_fd()))
             && let Ok(mapping) = memfd::map(file.as_fd(), len as usize)
@@ -354,8 +372,11 @@ impl Endpoint {
 
     /// Whether the system's calls reach the peer's memory: a number is read there and written there.
     fn reach(&mut self, peer: &Peer) -> Option<Remote> {
-        if let Some(reached) = self.ways.by_system.get(&peer.tag) {
-            return *reached;
+        let now = self.rest.now;
+        match self.ways.by_system.get(&peer.key()) {
+            Some((_, None)) => return None,
+            Some((at, reached)) if now < *at + PROOF => return *reached,
+            _ => {}
         }
         let (address, wanted) = peer.mark;
         let mut found = [0; 16];
@@ -364,7 +385,10 @@ impl Endpoint {
             // SAFETY: transfer.1: it is the peer's number, as it was just read, which it keeps for this.
             is_it && unsafe { remote.write(address, &wanted) }.is_ok()
         });
-        self.ways.by_system.insert(MAX_KNOWN, peer.tag, reached);
+        match self.ways.by_system.get(&peer.key()) {
+            Some(proved) => *proved = (now, reached),
+            None => self.ways.by_system.insert(MAX_KNOWN, peer.key(), (now, reached)),
+        }
         reached
     }
 
@@ -375,6 +399,10 @@ impl Endpoint {
             return Pushed::Over;
         };
         let Some(Waiting::Transfer(transfer)) = out.waiting.front_mut() else { return Pushed::Over };
+        // What was begun before is complete before a fence.
+        if transfer.is_fenced() && transfer.sent == 0 && !out.transfers.is_empty() {
+            return Pushed::Full;
+        }
         if transfer.failed.is_none() && transfer.sent < transfer.len {
             let len = (transfer.len - transfer.sent).min(MAX_FRAGMENT);
             let at = transfer.sent;
@@ -417,6 +445,10 @@ impl Endpoint {
         }
         let mut pushed = Pushed::Over;
         if let (None, Some(message)) = (transfer.failed, &transfer.message) {
+            // The target's program is told of bytes that are there, and not of some that the target refuses.
+            if transfer.acknowledged < transfer.sent {
+                return Pushed::Full;
+            }
             let header = Header::of_message(connection.peer_id, message.len());
             match channel.send(header, &[message]) {
                 Ok(sent) => {

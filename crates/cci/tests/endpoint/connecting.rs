@@ -140,8 +140,9 @@ fn who_accepts_a_client_that_is_gone_is_told() {
 
 #[test]
 fn what_was_sent_before_the_end_comes_and_then_the_end() {
+    // More than are taken at once.
     let mut pair = Pair::new();
-    for number in 0..3 {
+    for number in 0..7 {
         pair.send(CLIENT, &[number], 0);
     }
     let [client, server] = pair.ids;
@@ -149,7 +150,7 @@ fn what_was_sent_before_the_end_comes_and_then_the_end() {
     assert!(matches!(pair.ends[CLIENT].disconnect(client), Err(CallError::NoConnection)));
     let sent = pair.ends[CLIENT].send(client, &[b"x"], 0, SendFlags::empty());
     assert!(matches!(sent, Err(CallError::NoConnection)));
-    for number in 0..3 {
+    for number in 0..7 {
         let (_, event) = next_of(&mut [&mut pair.ends[SERVER]]);
         let Event::Received(message) = event else { panic!("{event:?}") };
         assert_eq!(&*message.bytes, [number]);
@@ -230,4 +231,27 @@ fn the_book_s_example_greets() {
         std::process::Command::new(program).env("TMPDIR", directory.path()).output().expect("it runs");
     let said = String::from_utf8_lossy(&ended.stdout);
     assert!(said.starts_with("the server is sm://") && said.ends_with("client: hello, Ada\n"), "{ended:?}");
+}
+
+/// What a server sends before the client knows that it was accepted, and the client ends: it fails.
+#[test]
+fn what_is_sent_to_a_client_that_never_answers_fails() {
+    let directory = directory();
+    let [mut client, mut server] =
+        [(); 2].map(|()| Endpoint::create(config(&directory)).expect("an endpoint"));
+    let uri = server.uri().to_string();
+    client.connect(&uri, &[], Attribute::ReliableOrdered, 1, None).expect("asked");
+    let (_, Event::Requested(request)) = next_of(&mut [&mut server]) else { panic!("a request") };
+    let id = server.accept(request.id, 5).expect("accepted");
+    server.send(id, &[b"x"], 6, SendFlags::empty()).expect("sent");
+    drop(client);
+    let (mut sent, mut accepted) = (None, None);
+    while sent.is_none() || accepted.is_none() {
+        match next_of(&mut [&mut server]).1 {
+            Event::Sent { context: 6, result, .. } => sent = Some(result),
+            Event::Accepted { context: 5, result, .. } => accepted = Some(result),
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!((sent, accepted), (Some(Err(Failure::Disconnected)), Some(Err(Failure::Disconnected))));
 }

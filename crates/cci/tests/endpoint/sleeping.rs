@@ -182,3 +182,17 @@ fn fragments_wake_who_sleeps() {
         assert_eq!(turn(client), 1, "transfer {context} is not over, and both sleep");
     }
 }
+
+/// A connection that is closed, and that the program has not given up, wants no signs of life: nobody is told, and the clock goes on.
+#[test]
+fn a_closed_connection_is_not_waited_for() {
+    let mut pair = Pair::with(Attribute::ReliableOrdered, |config| {
+        config.keepalive = Some(Duration::from_millis(20));
+        config.retransmit = Duration::ZERO;
+    });
+    let [client, server] = pair.ids;
+    pair.ends[CLIENT].disconnect(client).expect("closed");
+    let (_, event) = next_of(&mut [&mut pair.ends[SERVER]]);
+    assert!(matches!(event, Event::Closed { connection } if connection == server), "{event:?}");
+    nothing_of(&mut [&mut pair.ends[SERVER]], Duration::from_millis(100));
+}

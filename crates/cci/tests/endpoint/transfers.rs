@@ -243,3 +243,48 @@ fn transfers_both_ways_at_once_get_on() {
         assert_eq!(handles[1 - side].2.get(), bytes(side, 300_000));
     }
 }
+
+/// The memory of an endpoint that is gone is the program's again, whether or not its peers have looked.
+#[test]
+fn memory_of_an_endpoint_that_is_gone_is_not_reached() {
+    for by_system in [false, true] {
+        let Pair { ends: [mut client, mut server], ids, _directory } =
+            Pair::with(Attribute::ReliableOrdered, |config| {
+                config.ways = RmaWays { mapped: false, by_system }
+            });
+        let (here, _) = register(&mut client, &[1; 100], RmaRights::empty());
+        let (there, memory) = register(&mut server, &[2; 100], ALL);
+        drop(server);
+        let flags = SendFlags::empty();
+        let begun = client.rma(ids[CLIENT], RmaKind::Write, (here, 0), (there, 0), 100, None, 0, flags);
+        assert!(
+            matches!(begun, Err(CallError::Disconnected | CallError::Handle { .. }) | Ok(_)),
+            "{begun:?}"
+        );
+        if begun.is_ok() {
+            // By the FIFO the end is found later, and the bytes go nowhere.
+            let (_, event) = next_of(&mut [&mut client]);
+            assert!(matches!(event, Event::Sent { result: Err(_), .. } | Event::Closed { .. }), "{event:?}");
+        }
+        assert_eq!(memory.get(), vec![2; 100]);
+    }
+}
+
+/// A fence: what was read before has come when it is written on, though both go by fragments.
+#[test]
+fn a_fence_waits_for_what_was_begun_before() {
+    let mut pair = pair(false, false);
+    let id = pair.ids[CLIENT];
+    let (here, _) = register(&mut pair.ends[CLIENT], &[0; 200_000], RmaRights::empty());
+    let (from, _) = register(&mut pair.ends[SERVER], &bytes(3, 200_000), ALL);
+    let (to, written) = register(&mut pair.ends[SERVER], &vec![0; 200_000], ALL);
+    let len = 200_000;
+    for (context, kind, there, flags) in
+        [(1, RmaKind::Read, from, SendFlags::empty()), (2, RmaKind::Write, to, SendFlags::FENCE)]
+    {
+        let begun = pair.ends[CLIENT].rma(id, kind, (here, 0), (there, 0), len, None, context, flags);
+        begun.expect("begun");
+    }
+    assert_eq!((pair.ends(CLIENT, 1), pair.ends(CLIENT, 2)), (Ok(()), Ok(())));
+    assert_eq!(written.get(), bytes(3, 200_000));
+}
