@@ -119,6 +119,7 @@ const TABLE: &Table = &[
     ("gasrun -n 4 --stats=counts.json ./program", By::Itself),
     ("gasrun -n 4 --trace trace.json ./program", By::Itself),
     ("gasrun --inspect JOB", By::Test("crates/launch/tests/gasrun", "inspect")),
+    ("gasrun --endpoints", By::Test("crates/launch/tests/gasrun", "endpoints")),
     ("gasrun --stats", By::Nobody("the beginning of a command, in a sentence")),
     ("gasrun -v", By::Nobody("the beginning of a command, in a sentence")),
     ("gasrun --env", By::Itself),

@@ -49,6 +49,11 @@ const OPERATIONS: &[&str] = &[
     "collective:broadcast-8",
     "collective:broadcast-1024",
     "collective:reduce-8",
+    "cci:round-trip-8",
+    "cci:round-trip-1024",
+    "cci:idle-10",
+    "cci:idle-300",
+    "cci:write-8",
 ];
 
 /// Operations of several threads, of which only the allocations are counted.
