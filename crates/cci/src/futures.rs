@@ -38,7 +38,7 @@ enum Awaited {
 }
 
 #[derive(Debug)]
-struct State {
+struct Shared {
     endpoint: Endpoint,
     /// The number of the next operation.
     next: u64,
@@ -56,7 +56,7 @@ struct State {
     woken: Vec<Waker>,
 }
 
-impl State {
+impl Shared {
     /// Takes all events and wakes who waits for them.
     fn turn(&mut self) -> Result<(), CallError> {
         loop {
@@ -118,7 +118,7 @@ impl State {
 /// An endpoint whose operations are futures. Clones are the same endpoint.
 #[derive(Clone, Debug)]
 pub struct AsyncEndpoint {
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<Shared>>,
     /// What becomes readable, by a descriptor of its own: it can be borrowed while a thread turns the endpoint.
     readable: Arc<OwnedFd>,
 }
@@ -133,7 +133,7 @@ impl AsyncEndpoint {
         let copied = endpoint.as_fd().try_clone_to_owned();
         let readable =
             copied.map_err(|error| gasworks_os::OsError::new("copy", "an endpoint's descriptor", error))?;
-        let state = State {
+        let state = Shared {
             endpoint,
             next: 0,
             wakers: HashMap::new(),
@@ -149,7 +149,7 @@ impl AsyncEndpoint {
     }
 
     /// Does something with the state, and wakes behind it who is to be woken.
-    fn locked<R>(&self, f: impl FnOnce(&mut State) -> R) -> R {
+    fn locked<R>(&self, f: impl FnOnce(&mut Shared) -> R) -> R {
         let (done, woken) = {
             let mut state = self.state.lock();
             let done = f(&mut state);
@@ -169,7 +169,7 @@ impl AsyncEndpoint {
     /// # Errors
     /// As of [`Endpoint::event`].
     pub fn turn(&self) -> Result<(), CallError> {
-        self.locked(State::turn)
+        self.locked(Shared::turn)
     }
 
     /// What the endpoint itself can do beyond futures: registering memory, options.
@@ -232,7 +232,7 @@ impl AsyncEndpoint {
     /// Begins an operation, whose end is a future.
     fn begin<R>(
         &self,
-        call: impl FnOnce(&mut State, u64) -> Result<R, CallError>,
+        call: impl FnOnce(&mut Shared, u64) -> Result<R, CallError>,
     ) -> Result<(R, Pending), CallError> {
         let (begun, operation) = self.locked(|state| {
             state.next += 1;
@@ -253,7 +253,7 @@ impl AsyncEndpoint {
     async fn until<R>(
         &self,
         awaited: Awaited,
-        mut look: impl FnMut(&mut State) -> Option<R>,
+        mut look: impl FnMut(&mut Shared) -> Option<R>,
     ) -> Result<R, CallError> {
         poll_fn(|context| {
             self.locked(|state| {
@@ -296,7 +296,7 @@ struct Pending {
 
 impl Pending {
     async fn end(self) -> Result<(), OperationError> {
-        let ended = |state: &mut State| state.ended.remove(&self.operation);
+        let ended = |state: &mut Shared| state.ended.remove(&self.operation);
         Ok(self.end.until(Awaited::Operation(self.operation), ended).await??)
     }
 }
@@ -349,7 +349,7 @@ impl AsyncConnection {
     /// # Errors
     /// As of [`Endpoint::event`].
     pub async fn receive(&self) -> Result<Option<Received>, CallError> {
-        let look = |state: &mut State| {
+        let look = |state: &mut Shared| {
             let message = state.messages.get_mut(&self.id).and_then(VecDeque::pop_front);
             match message {
                 Some(message) => Some(Some(message)),

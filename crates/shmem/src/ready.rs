@@ -123,7 +123,13 @@ mod tests {
         assert_eq!((Ready::words(65), Ready::summary_words(4097)), (2, 2));
     }
 
+    fn config() -> ProptestConfig {
+        let cases = if cfg!(miri) { 2 } else { 256 };
+        ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
+    }
+
     proptest! {
+        #![proptest_config(config())]
         /// Against a set: what was set is taken once, wherever the receiver begins to look.
         #[test]
         fn what_is_set_is_taken_once(steps in prop::collection::vec((any::<bool>(), 0usize..9000), 0..120)) {

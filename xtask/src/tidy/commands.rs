@@ -96,6 +96,7 @@ const TABLE: &Table = &[
     ("cargo xtask fuzz --seconds 60", By::Nightly("fuzz/am_head")),
     ("cargo xtask cov", By::Nobody("a measurement for people: no row depends on it")),
     ("cargo bench -p gasworks-pshm --bench latency", By::Nobody("a measurement: it wants a quiet machine")),
+    ("cargo bench -p gasworks-cci --bench endpoints", By::Nobody("a measurement: it wants a quiet machine")),
     ("cargo bench -p gasworks-ugni-sim --bench nic", By::Nobody("a measurement: it wants a quiet machine")),
     ("cargo bench -p gasworks-shmem --bench am_queue", By::Nobody("a measurement: it wants a quiet machine")),
     (

@@ -22,10 +22,10 @@
 //! A FIFO does not say who has written. Rights keep other users away. A process of the same user can write what it likes, headers in the name of another peer among it: it can have a
 //! connection closed, or bytes of that peer's buffer taken for a message, as it could by a debugger. It cannot do more: each header is checked against the connection that it names, offsets
 //! and lengths against the buffers, and acknowledgements against what is under way. Bytes that are no headers are skipped, and what others wrote behind them is found again
-//! ([`decode`]).
+//! (`decode`).
 //!
 //! # What may be under way
-//! A connection has at most [`CREDITS`] messages and [`BLOCKS`] fragments that are not acknowledged. A header for which a FIFO has no room waits with its connection, and is
+//! A connection has at most [`CREDITS`] messages and [`BLOCKS`](crate::channel::BLOCKS) fragments that are not acknowledged. A header for which a FIFO has no room waits with its connection, and is
 //! tried again by the next step, or a moment later where the endpoint sleeps.
 
 mod lines;
