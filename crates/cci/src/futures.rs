@@ -188,14 +188,7 @@ impl AsyncEndpoint {
         attribute: Attribute,
         timeout: Option<Duration>,
     ) -> Result<AsyncConnection, OperationError> {
-        let (id, operation) = self.begin(|state, context| {
-            let id = state.endpoint.connect(uri, data, attribute, context, timeout)?;
-            state.open.insert(id);
-            Ok(id)
-        })?;
-        let connection = AsyncConnection { end: self.clone(), id };
-        operation.end().await?;
-        Ok(connection)
+        self.open(|endpoint, context| endpoint.connect(uri, data, attribute, context, timeout)).await
     }
 
     /// The next client's request, to be [accepted](Self::accept) or [rejected](Self::reject).
@@ -211,14 +204,7 @@ impl AsyncEndpoint {
     /// # Errors
     /// [`OperationError`].
     pub async fn accept(&self, request: Request) -> Result<AsyncConnection, OperationError> {
-        let (id, operation) = self.begin(|state, context| {
-            let id = state.endpoint.accept(request.id, context)?;
-            state.open.insert(id);
-            Ok(id)
-        })?;
-        let connection = AsyncConnection { end: self.clone(), id };
-        operation.end().await?;
-        Ok(connection)
+        self.open(|endpoint, context| endpoint.accept(request.id, context)).await
     }
 
     /// Rejects a request.
@@ -227,6 +213,21 @@ impl AsyncEndpoint {
     /// As of [`Endpoint::reject`].
     pub fn reject(&self, request: &Request) -> Result<(), CallError> {
         self.locked(|state| state.endpoint.reject(request.id))
+    }
+
+    /// Opens a connection by a call, and waits until it is there. One that is given up meanwhile is closed.
+    async fn open(
+        &self,
+        call: impl FnOnce(&mut Endpoint, u64) -> Result<ConnectionId, CallError>,
+    ) -> Result<AsyncConnection, OperationError> {
+        let (id, operation) = self.begin(|state, context| {
+            let id = call(&mut state.endpoint, context)?;
+            state.open.insert(id);
+            Ok(id)
+        })?;
+        let connection = AsyncConnection { end: self.clone(), id };
+        operation.end().await?;
+        Ok(connection)
     }
 
     /// Begins an operation, whose end is a future.

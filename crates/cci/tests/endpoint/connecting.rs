@@ -2,7 +2,7 @@
 
 use super::*;
 use gasworks_cci::directory::{Liveness, endpoints};
-use gasworks_cci::endpoint::{CallError, CreateError};
+use gasworks_cci::endpoint::{CallError, CreateError, Request};
 use gasworks_os::datagram::DatagramSocket;
 use proptest::prelude::*;
 
@@ -107,7 +107,7 @@ fn a_request_is_sent_again_until_it_is_too_late() {
     while let Some(received) = socket.receive(&mut buffer).expect("no error") {
         match Datagram::decode(&buffer[..received.len]).expect("a datagram") {
             Datagram::Request(request) => {
-                let files = if crate::BACKEND == Backend::Rings { 3 } else { 2 };
+                let files = if backend() == Backend::Rings { 3 } else { 2 };
                 assert_eq!((received.fds.len(), &request.data[..]), (files, &b"data"[..]));
                 requests.push(request.nonce);
             }
@@ -119,15 +119,21 @@ fn a_request_is_sent_again_until_it_is_too_late() {
     assert_eq!(client.connections(), 0);
 }
 
-/// A client that has gone before it was accepted: who accepts it is told.
-#[test]
-fn who_accepts_a_client_that_is_gone_is_told() {
+/// A client, and a server that it has asked for a connection.
+fn asked() -> (Endpoint, Endpoint, Box<Request>, TempDir) {
     let directory = directory();
     let [mut client, mut server] =
         [(); 2].map(|()| Endpoint::create(config(&directory)).expect("an endpoint"));
     let uri = server.uri().to_string();
     client.connect(&uri, &[], Attribute::ReliableOrdered, 1, None).expect("asked");
     let (_, Event::Requested(request)) = next_of(&mut [&mut server]) else { panic!("a request") };
+    (client, server, request, directory)
+}
+
+/// A client that has gone before it was accepted: who accepts it is told.
+#[test]
+fn who_accepts_a_client_that_is_gone_is_told() {
+    let (client, mut server, request, _directory) = asked();
     drop(client);
     server.accept(request.id, 5).expect("tried");
     let (_, event) = next_of(&mut [&mut server]);
@@ -236,12 +242,7 @@ fn the_book_s_example_greets() {
 /// What a server sends before the client knows that it was accepted, and the client ends: it fails.
 #[test]
 fn what_is_sent_to_a_client_that_never_answers_fails() {
-    let directory = directory();
-    let [mut client, mut server] =
-        [(); 2].map(|()| Endpoint::create(config(&directory)).expect("an endpoint"));
-    let uri = server.uri().to_string();
-    client.connect(&uri, &[], Attribute::ReliableOrdered, 1, None).expect("asked");
-    let (_, Event::Requested(request)) = next_of(&mut [&mut server]) else { panic!("a request") };
+    let (client, mut server, request, _directory) = asked();
     let id = server.accept(request.id, 5).expect("accepted");
     server.send(id, &[b"x"], 6, SendFlags::empty()).expect("sent");
     drop(client);

@@ -12,9 +12,10 @@ use gasworks_cci::header::ConnectionId;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// By what means these tests' endpoints work. `tests/fifo` has the same tests, by FIFOs.
-#[allow(dead_code, reason = "the other binary has its own")]
-const BACKEND: Backend = Backend::Rings;
+/// By what means these tests' endpoints work: `tests/fifo` has the same tests, by FIFOs.
+fn backend() -> Backend {
+    if env!("CARGO_CRATE_NAME") == "fifo" { Backend::Fifo } else { Backend::Rings }
+}
 
 /// How long anything may take that is expected to happen.
 pub(crate) const LONG: Duration = Duration::from_secs(60);
@@ -26,7 +27,7 @@ pub(crate) fn directory() -> TempDir {
 
 pub(crate) fn config(directory: &TempDir) -> EndpointConfig {
     let base = directory.path().to_str().expect("text").into();
-    EndpointConfig { base, backend: crate::BACKEND, ..EndpointConfig::default() }
+    EndpointConfig { base, backend: backend(), ..EndpointConfig::default() }
 }
 
 /// Endpoints that are connected: the client and its connection, the server and its.

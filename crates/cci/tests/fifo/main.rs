@@ -6,7 +6,3 @@ mod ends;
 mod frames;
 mod hostile;
 mod peer;
-
-use gasworks_cci::endpoint::Backend;
-
-const BACKEND: Backend = Backend::Fifo;

@@ -154,16 +154,22 @@ fn pkg_config(world: &World, log: &Log) -> Result<()> {
     Ok(())
 }
 
-/// The socket engine's own program, linked with its library of either kind, and from an installation that was moved.
-fn sockets(world: &World, log: &Log) -> Result<()> {
-    let (prefix, dir) = (installed(world, log)?, world.scratch("install/c/sockets")?);
-    copy(&crate::root().join("crates/sock-capi/tests/program.c"), &dir.join("program.c"))?;
+/// Where an installation is, and what a program is linked with beside what pkg-config says: with the static library, with that of an installation that was moved, and with the
+/// shared one there.
+fn linked(prefix: &Path, dir: &Path) -> Result<[(PathBuf, &'static str); 3]> {
     let moved = dir.join("moved");
     for folder in ["include", "lib"] {
         copy_tree(&prefix.join(folder), &moved.join(folder))?;
     }
     let shared = "-L$P/lib/gasworks -Wl,-rpath,$P/lib/gasworks";
-    for (prefix, more) in [(&prefix, ""), (&moved, ""), (&moved, shared)] {
+    Ok([(prefix.into(), ""), (moved.clone(), ""), (moved, shared)])
+}
+
+/// The socket engine's own program, linked with its library of either kind, and from an installation that was moved.
+fn sockets(world: &World, log: &Log) -> Result<()> {
+    let (prefix, dir) = (installed(world, log)?, world.scratch("install/c/sockets")?);
+    copy(&crate::root().join("crates/sock-capi/tests/program.c"), &dir.join("program.c"))?;
+    for (prefix, more) in &linked(&prefix, &dir)? {
         let build = format!(
             "cc -std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror \
              $(pkg-config --define-prefix --cflags gasworks_sock) program.c -o program {more} \
@@ -181,12 +187,7 @@ fn sockets(world: &World, log: &Log) -> Result<()> {
 fn connected(world: &World, log: &Log) -> Result<()> {
     let (prefix, dir) = (installed(world, log)?, world.scratch("install/c/cci")?);
     copy(&crate::root().join("examples/c/kv.c"), &dir.join("kv.c"))?;
-    let moved = dir.join("moved");
-    for folder in ["include", "lib"] {
-        copy_tree(&prefix.join(folder), &moved.join(folder))?;
-    }
-    let shared = "-L$P/lib/gasworks -Wl,-rpath,$P/lib/gasworks";
-    for (prefix, more) in [(&prefix, ""), (&moved, ""), (&moved, shared)] {
+    for (prefix, more) in &linked(&prefix, &dir)? {
         let build = format!(
             "cc -std=c99 -pedantic -D_GNU_SOURCE -Wall -Wextra -Werror $(pkg-config --define-prefix --cflags cci) kv.c -o kv {more} \
              $(pkg-config --define-prefix --libs cci); ldd kv; ./kv serve >address & \
